@@ -89,13 +89,17 @@ def failure(schema: pa.Schema, values: Mapping[str, str | None], error: Exceptio
 
     Only texts written for users are stored: the text of another exception may contain a secret.
     """
-    reason = getattr(error, "args", ("",))[0] if _is_for_the_user(error) else _why(error)
     row = {
         **dict.fromkeys(schema.names),
         **values,
-        "problem": f"{FAILED}{'usage' if _is_for_the_user(error) else 'crash'}|{reason}",
+        "problem": f"{FAILED}{'usage' if _is_for_the_user(error) else 'crash'}|{reason_of(error)}",
     }
     return pa.RecordBatch.from_pylist([row], schema=schema)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a source could not be read, in one line; without the text of an exception that may contain a secret."""
+    return str(getattr(error, "args", ("",))[0]) if _is_for_the_user(error) else _why(error)
 
 
 def unreadable(error: OSError) -> str:

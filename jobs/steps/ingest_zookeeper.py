@@ -27,14 +27,22 @@ from jobs.exit import UsageError
 from jobs.places import Place, RemotePlace
 from jobs.run.run import LOG, Run, note_risk, now_ms
 from jobs.run.steps import step_main
-from jobs.runtime.workers import failure, in_workers, with_columns
+from jobs.runtime.workers import failure, in_workers, reason_of, with_columns
 from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment, zookeeper_risk
-from jobs.sources.remote import RemoteError, staged
+from jobs.sources.remote import staged
 from jobs.sources.zookeeper.dump import read_dump
 from jobs.sources.zookeeper.folder import DataFolder, ZooKeeperFolderError, of_a_server
 from jobs.sources.zookeeper.live import read_live
 from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError
-from jobs.sources.zookeeper.writes import BARRIER, OPERATION, TRANSACTION_LOG, WRITE, last_barrier, read_writes
+from jobs.sources.zookeeper.writes import (
+    BARRIER,
+    OPERATION,
+    TRANSACTION_LOG,
+    WRITE,
+    last_barrier,
+    read_writes,
+    unread_logs,
+)
 from jobs.steps.ingest_kraft import Copies, scan_logs
 from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
@@ -189,9 +197,12 @@ def _read_writes(files: TreeFiles) -> Iterator[pa.RecordBatch]:
     try:
         for batch in files.history():
             yield with_columns(batch, {CLUSTER: files.cluster})
-    except (ZooKeeperFolderError, RemoteError, OSError):
-        # The same folder fails in the same way when its tree is read, which is reported there. Other errors stop the run.
-        LOG.debug("the transaction logs of %s can't be read", files.cluster, exc_info=True)
+    except Exception as error:
+        # The tree was read at another time, and a remote folder is copied for each: it does not show what happened here.
+        why = (
+            f"ZooKeeper's transaction logs in {files.log_folder or files.folder} could not be read: {reason_of(error)}"
+        )
+        yield with_columns(unread_logs(why), {CLUSTER: files.cluster})
 
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:

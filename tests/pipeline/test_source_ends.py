@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from errno import EIO, ENOENT
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.run.run import Failure
 from jobs.settings import ZooKeeperSettings
 from jobs.sources import remote
+from jobs.sources.remote import RemoteError
 from jobs.sources.zookeeper.client import LiveSettings
 from jobs.steps import ingest_kraft, ingest_zookeeper
 from tests.captures import capture
-from tests.pipeline.audits import Audit, audit_all
+from tests.pipeline.audits import Audit, audit_all, settings_content
 from tests.zookeeper.hostile import hostile_server
 from transforms.report.json import to_json
 
@@ -177,3 +180,45 @@ def test_one_clusters_store_goes_away_and_the_others_are_audited(
         reasons[properties]
         == f"`properties.controllers`: file://{file}: can't be read: no name node answers for {file}"
     )
+
+
+def test_zookeepers_logs_that_end_after_the_tree_was_read_fail_their_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each table reads them again, and a remote folder is copied for each: what was half read must not pass as all there is."""
+    stage = capture("3.9.1", "10-brokers-rolling")
+    lost = stage / "zookeeper" / "version-2" / "log.598"
+    errors: dict[str, Exception] = {
+        "c-broken": OSError(EIO, "Input/output error", str(lost)),
+        "c-purged": FileNotFoundError(ENOENT, "No such file or directory", str(lost)),
+        "c-remote": RemoteError("s3://backup/zk: can't be read: No space left on device"),
+        "c-secret": RuntimeError("a password"),
+    }
+
+    # Of a worker, which has no other name of it.
+    class Ending(ingest_zookeeper.TreeFiles):
+        def history(self) -> Iterator[pa.RecordBatch]:
+            yield next(iter(super().history()))
+            raise errors[self.cluster]
+
+    original = ingest_zookeeper._files
+
+    def files(*arguments: Any) -> list[ingest_zookeeper.TreeFiles]:
+        return [Ending(**vars(each)) if each.cluster in errors else each for each in original(*arguments)]
+
+    monkeypatch.setattr(ingest_zookeeper, "_files", files)
+    whole = settings_content(stage, tmp_path / "tables", data_folder=True)
+    found = audit_all([{**whole, "cluster": name} for name in (FINE, *errors)])
+    fine = found.pop(FINE)
+    assert isinstance(fine, Audit), "the fine one goes on"
+    assert [check.verdict for check in fine.report.checks if check.id.startswith("TXN-")] == ["pass"] * 4
+    reasons = {name: each.reason for name, each in found.items() if isinstance(each, Failure)}
+    assert reasons.keys() == errors.keys()
+    for name, reason in reasons.items():
+        assert "\n" not in reason
+        assert f"ZooKeeper's transaction logs in {stage / 'zookeeper'} could not be read: " in reason, name
+    assert f"{lost}: Input/output error, while it was read" in reasons["c-broken"]
+    assert f"{lost}: No such file or directory, while it was read" in reasons["c-purged"]
+    assert all("Run again" in reasons[name] for name in ("c-broken", "c-purged"))
+    assert reasons["c-remote"].endswith("s3://backup/zk: can't be read: No space left on device")
+    assert reasons["c-secret"].endswith("RuntimeError")

@@ -19,7 +19,15 @@ from transforms.units import Feed, UnitKind
 
 _BARRIERS: pl.Schema = columns_of(BARRIERS.columns, "cluster", "run_id")
 _WRITES: pl.Schema = columns_of(ZOOKEEPER_WRITES.columns, "cluster", "run_id")
+# Barriers have numbers only.
+_UNREAD = "ZooKeeper's transaction logs could not be read when its barriers were looked for. Run again"
 _TRANSACTIONS: pl.Schema = columns_of(ZK_TRANSACTIONS.columns, "cluster", "run_id")
+
+
+class UnreadLogsError(ValueError):
+    """ZooKeeper's transaction logs could not be read when a table was made of them; the message is for a person."""
+
+    for_the_user = True
 
 
 @dataclass(frozen=True)
@@ -44,19 +52,26 @@ class Written:
 
 
 def written_of(feed: Feed, given: Given) -> Written:
-    """Read the writes to ZooKeeper."""
+    """Read the writes to ZooKeeper. Raises UnreadLogsError where a table lacks them because they could not be read."""
     transactions, writes = feed.batches(UnitKind.TRANSACTIONS), feed.batches(UnitKind.WRITES)
     logged, look = Logged(), TransactionLook()
     for batch in transactions:
-        rows = from_arrow(batch, _TRANSACTIONS)
+        rows = _read(from_arrow(batch, _TRANSACTIONS))
         logged.add(rows)
         look.add(rows)
-    made = barriers_of(feed)
+    known, made = _read(from_arrow(writes, _WRITES)), _read(barriers_of(feed))
     milestones = given.side.milestones if given.side else ()
     born = milestones[0]["append_time"] if milestones and given.reads_data_folder else None
-    known = from_arrow(writes, _WRITES)
     offsets = () if born is None else oldest_brought(made, born, holes_of(known))
     return Written(made, known, logged, look, born, frozenset(offsets))
+
+
+def _read(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows. One without a zxid stands for logs that could not be read."""
+    failed = rows.filter(pl.col("zxid").is_null())
+    if failed.height:
+        raise UnreadLogsError(failed["type"][0] if "type" in failed.columns else _UNREAD)
+    return rows
 
 
 def barriers_of(feed: Feed) -> pl.DataFrame:

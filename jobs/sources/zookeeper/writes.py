@@ -26,7 +26,7 @@ BATCH_ROWS = 10_000
 # While KRaft owns ZooKeeper these are the writes somebody should look at.
 SUSPICIOUS: frozenset[str] = frozenset({"foreign", "envelope_failed", "fenced", "rollback", "claim"})
 OPERATION, BARRIER, WRITE = "operation", "barrier", "write"
-# One of the three is there in each row.
+# One of the three is there in each row; all of them, without a zxid, where the logs could not be read (`unread_logs`).
 TRANSACTION_LOG = StructType(
     [
         StructField(OPERATION, StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :]))),
@@ -56,6 +56,12 @@ def read_writes(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBat
     judged = judge(folder, elections=True)
     yield _rows(BARRIER, judged.census.barrier_batch())
     yield _rows(WRITE, judged.census.write_batch(judged.writes))
+
+
+def unread_logs(why: str) -> pa.RecordBatch:
+    """A row for each table in the place of what could not be read: it has no zxid, and its type says why."""
+    row = {OPERATION: {"type": why}, BARRIER: {}, WRITE: {"type": why}}
+    return pa.RecordBatch.from_pylist([row], schema=_TRANSACTION_LOG)
 
 
 def _bytes(transaction: ZkTransaction) -> int:
