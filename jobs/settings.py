@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
-import yaml
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -19,11 +18,14 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 
 from jobs.exit import UsageError
 from jobs.places import GivenPlace, Place, place_of
+from jobs.yaml_file import read_yaml
 from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
@@ -293,6 +295,13 @@ def _no_folder(name: str) -> str:
     return name
 
 
+def _time_with_zone(given: object, validate: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return validate(given)
+    except ValidationError:
+        raise ValueError("give `data`, or a time with its zone, such as 2026-11-24T12:00:00Z") from None
+
+
 class Settings(Strict):
     """All settings of a run."""
 
@@ -304,7 +313,7 @@ class Settings(Strict):
     zookeeper: ZooKeeperSettings | None = None
     kraft: KraftSettings | None = None
     # When ZooKeeper and the log were read, if not now: `data`, or a time with its zone.
-    as_of: Literal["data"] | AwareDatetime | None = None
+    as_of: Annotated[Literal["data"] | AwareDatetime | None, WrapValidator(_time_with_zone)] = None
     kafka_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None = None
     secrets: SecretSettings = SecretSettings()
     properties: PropertySettings = PropertySettings()
@@ -356,18 +365,7 @@ class Settings(Strict):
 
 def load_settings(path: Path) -> Settings:
     """Read and validate a configuration file. Raises UsageError with one line that names the file and the key."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"configuration {path} can't be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"configuration {path} is not UTF-8 text (byte {error.start})") from error
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"configuration {path} is not valid YAML{place}") from error
+    content = read_yaml(path, "configuration")
     if not isinstance(content, dict):
         raise UsageError(f"configuration {path} must be a mapping with at least `cluster` and `warehouse`")
     return validated(content, f"configuration {path}")
@@ -421,6 +419,8 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
         known = _known_keys(model, problem["loc"][:-1])
         return f"unknown key `{place}`; {suggestion(str(problem['loc'][-1]), known)}"
     message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "model_type":
+        message = "keys and values are expected"
     return f"`{place}`: {message}" if place else message
 
 

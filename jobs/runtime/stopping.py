@@ -27,6 +27,7 @@ class Stopped(BaseException):
         """`timed_out` is true if the run exceeded its time limit: then nobody waits for the process."""
         super().__init__(why)
         self.why, self.exit_code, self.timed_out = why, exit_code, timed_out
+        self.told = False
 
 
 @dataclass
@@ -121,11 +122,8 @@ def _end(stopped: Stopped) -> None:
     os._exit(stopped.exit_code)
 
 
-_TOLD: set[int] = set()
-
-
 def print_reason(stopped: Stopped) -> None:
     """Say once, in one line, why the run ended."""
-    if id(stopped) not in _TOLD:
-        _TOLD.add(id(stopped))
+    if not stopped.told:
+        stopped.told = True
         print(f"kraft-audit: {stopped.why}; earlier runs and their reports stand", file=sys.stderr)

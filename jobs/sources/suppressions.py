@@ -6,11 +6,11 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from jobs.exit import UsageError
 from jobs.settings import Strict, first_problem
+from jobs.yaml_file import read_yaml
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
 from schemas.report import Suppression
@@ -49,14 +49,7 @@ def read_suppressions(path: Path | None) -> tuple[SuppressionRule, ...]:
     """Read and validate the file; nothing without one. Raises UsageError naming the file, the entry and the key."""
     if path is None:
         return ()
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"suppressions {path} can't be read: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"suppressions {path} is not valid YAML{place}") from error
+    content = read_yaml(path, "suppressions")
     if content is not None and not isinstance(content, list):
         raise UsageError(f"suppressions {path} must be a list of entries")
     return tuple(_rule(entry, number, path) for number, entry in enumerate(content or [], 1))

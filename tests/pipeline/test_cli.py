@@ -58,6 +58,16 @@ def test_wrong_calls_get_one_line(
         ("cluster: 'a b'\nwarehouse: w\nkraft: {folders: [x]}\n", "`cluster`"),
         ("cluster: [\n", "is not valid YAML at line 2"),
         ("- a\n", "must be a mapping"),
+        ("cluster: a\nreport: {}\nwarehouse: w\nreport: {}\n", "`report` is there twice, again at line 4; keep one"),
+        (
+            "cluster: a\nwarehouse: w\nkraft: {folders: [x], folders: [y]}\n",
+            "`folders` is there twice, again at line 3",
+        ),
+        (
+            "cluster: a\nwarehouse: w\nkraft: {folders: [x]}\nas_of: 2026-01-31 04:00:00\n",
+            "`as_of`: give `data`, or a time with its zone, such as 2026-11-24T12:00:00Z",
+        ),
+        ("cluster: a\nwarehouse: w\nkraft: {folders: [x]}\nreport:\n", "`report`: keys and values are expected"),
     ],
 )
 def test_a_wrong_configuration_names_the_key(

@@ -60,6 +60,7 @@ def test_an_entry_is_a_fingerprint_or_an_entity_and_a_class(tmp_path: Path) -> N
         ("a: 1", "must be a list of entries"),
         ("- [", "is not valid YAML at line"),
         ("- 1", "entry 1: "),
+        (f"- {GOOD[:-1]}, who: b}}", "`who` is there twice, again at line 1"),
         (
             f"- {GOOD}\n- {{klass: lag, entity: topics, who: a, why: b, until: 2026-01-01}}",
             "entry 2: unknown key `klass`",
