@@ -191,6 +191,29 @@ def test_an_answer_that_never_ends_is_waited_for_once_and_not_for_long(monkeypat
     assert (len(calls), pauses) == (1, [])
 
 
+@pytest.mark.parametrize("rest", [b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nno chunk\r\n"])
+def test_a_message_that_was_taken_is_sent_though_the_answer_breaks_off(
+    monkeypatch: pytest.MonkeyPatch, rest: bytes
+) -> None:
+    calls: list[bytes] = []
+    over = threading.Event()
+
+    def answer(server: socket.socket) -> None:
+        while not over.is_set():
+            connection, _ = server.accept()
+            calls.append(connection.recv(100_000))
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n" + rest)
+                over.wait(60)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        monkeypatch.setenv(URL, f"http://127.0.0.1:{server.getsockname()[1]}/hooks/{SECRET}")
+        post(b"{}", settings(attempts=3), timeout_seconds=0.5, pause=lambda _: None)
+        over.set()
+    assert len(calls) == 1
+
+
 def test_no_answer_sends_the_secret_to_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
     other = Hook()
     with serving(other) as elsewhere, serving(Hook([307], elsewhere=elsewhere)) as url:
