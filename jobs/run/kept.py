@@ -42,10 +42,13 @@ if TYPE_CHECKING:
 
 # Rises whenever what a release kept must not be continued by the next one.
 FORMAT = 2
+# Of these only the state of the log must not be: format 1 has as many directories of a partition as it once had replicas.
+_OTHER_REPLAY = (1,)
 # Pieces of an index come in the chain's order; of one run there are fewer than these.
 _PIECES = 1 << 20
 _KEY_PROBE = "kraft-audit"
 _OTHER_FORM = "another release stored it in another format"
+_OTHER_RULES = "another release replayed the log by other rules"
 _OTHER_KEY = "its secrets were masked with another key"
 _FILE_GONE = f"a file of {EXAMINED.full_name} is gone or damaged"
 _OTHER_ROWS = "another release stored them, with other columns"
@@ -133,10 +136,13 @@ def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
             problems[name] = _refusal(run_id, _OTHER_FORM)
             continue
         document = json.loads(text)
-        if document["format"] != FORMAT:
+        if document["format"] not in (FORMAT, *_OTHER_REPLAY):
             problems[name] = _refusal(run_id, _OTHER_FORM)
         elif document["fingerprint"] != probe:
             problems[name] = _refusal(run_id, _OTHER_KEY)
+        elif document["format"] in _OTHER_REPLAY:
+            problems[name] = _refusal(run_id, _OTHER_RULES)
+            kept[name] = read(run_id, text).without_fold
         else:
             kept[name] = read(run_id, text)
     broken = _broken(run.warehouse, kept)

@@ -100,6 +100,17 @@ def test_the_newest_run_of_its_own_log_is_gone_on_with_however_long_ago_it_was()
     assert run.clusters["c"].notes == []
 
 
+@pytest.mark.usefixtures("broken")
+def test_a_log_that_was_replayed_by_other_rules_is_read_again_and_the_differences_stay_known() -> None:
+    """Else each difference of a cluster would be called new after the upgrade."""
+    run = a_run(rows=[row(format=1)])
+    look_up(run)
+    assert run.kept == {"c": KEPT.without_fold}
+    assert run.clusters["c"].notes == [
+        "the whole log was read: the state that run r3 kept can't be resumed (another release replayed the log by other rules)"
+    ]
+
+
 OTHER_KEY, OTHER_FORM = "its secrets were masked with another key", "another release stored it in another format"
 
 
@@ -107,7 +118,7 @@ OTHER_KEY, OTHER_FORM = "its secrets were masked with another key", "another rel
     ("found", "why"),
     [
         (row(format=FORMAT + 1), OTHER_FORM),
-        (row(format=FORMAT - 1), OTHER_FORM),
+        (row(format=0), OTHER_FORM),
         (row(run=a_run(key=b"1" * 32)), OTHER_KEY),
         ({"run_id": "r3", "kept": None}, OTHER_FORM),
     ],
