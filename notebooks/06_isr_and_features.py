@@ -40,11 +40,14 @@ records = (
     warehouse.read(KRAFT_RECORDS)
     .where((F.col("cluster") == F.lit(past.cluster)) & F.col("problem").isNull() & F.col("checkpoint_offset").isNull())
     .where("type IN ('PARTITION_RECORD', 'PARTITION_CHANGE_RECORD')")
-    .dropDuplicates(["offset", "epoch"])
+    # After controllers were formatted again, offsets and epochs begin anew.
+    .dropDuplicates(["offset", "epoch", "append_time"])
+    # A change names only what it changes; -2 is the leader of one that leaves it alone.
+    .withColumn("leader", F.when(F.col("leader") != -2, F.col("leader")))
     .select("offset", "append_time", "type", "topic_id", "partition_id", "isr", "leader")
 )
-# A change names only what it changes.
-before = Window.partitionBy("topic_id", "partition_id").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+in_order = Window.partitionBy("topic_id", "partition_id").orderBy("append_time", "offset")
+before = in_order.rowsBetween(Window.unboundedPreceding, -1)
 changes = (
     records.withColumn("isr_before", F.last("isr", ignorenulls=True).over(before))
     .withColumn("leader_before", F.last("leader", ignorenulls=True).over(before))
@@ -58,7 +61,7 @@ changes = (
 )
 notebook.show(
     "ISR changes",
-    changes.orderBy("offset").select(
+    changes.orderBy("append_time", "offset").select(
         "time", "offset", "topic", "partition_id", "isr_before", "isr", "left_isr", "joined_isr", "leader_before", "leader"
     ),
 )

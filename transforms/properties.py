@@ -158,7 +158,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         security_map=None if given is None else _security_map(given),
         inter_broker_listener=_inter_broker_listener(values),
         inter_broker_protocol=values.get("inter.broker.protocol.version", "").strip() or None,
-        log_dirs=max(1, len(_list(values.get("log.dirs")))),
+        log_dirs=max(1, len(_list(values.get("log.dirs", values.get("log.dir"))))),
         formats={key: values[key].strip() for key in FORMAT_SETTINGS if key in values},
         dropped=tuple(sorted(key for key in values if key in DROPPED_IN_4 or key.startswith("zookeeper."))),
         min_isr=_number(values.get(MIN_ISR)),

@@ -13,7 +13,7 @@ from jobs.settings import PropertySettings
 from jobs.sources.property_files import read_property_files
 from schemas.entities.configs import CONFIGS
 from transforms.downgrade.evidence import MESSAGE_FORMAT
-from transforms.downgrade.ordering import Configurations, violations
+from transforms.downgrade.ordering import Configurations
 from transforms.downgrade.readiness import KnownCluster, readiness, render
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.reconcile.judge import kip_tables
@@ -65,7 +65,7 @@ def settings_of(past: PastRun, state: KnownCluster) -> list[str]:
     """What breaks the order of format settings, by the property files of `state` and the topics' own formats."""
     wanted = {"resource_type": "TOPIC", "config": MESSAGE_FORMAT}
     formats = dict(past.rows(CONFIGS.table, ["resource_name", "value"], wanted).unique(maintain_order=True).rows())
-    return [f"  setting  {text}" for text in violations(state.configurations, formats)]
+    return [f"  setting  {text}" for text in kip_tables.settings_of(state, formats)]
 
 
 def state_of(known: PastCluster, configurations: Configurations | None = None) -> KnownCluster:

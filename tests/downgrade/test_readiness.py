@@ -30,8 +30,18 @@ from transforms.downgrade.ordering import (
     version_of,
     violations,
 )
-from transforms.downgrade.readiness import KnownCluster, LineOutcome, MetadataMode, Readiness, readiness, render
+from transforms.downgrade.readiness import (
+    KnownCluster,
+    LineOutcome,
+    MetadataMode,
+    Readiness,
+    readiness,
+    render,
+    with_kraft,
+)
 from transforms.features.matrix import BROKER, CONTROLLER, Node
+from transforms.features.update import Cluster
+from transforms.reconcile.judge.kip_tables import settings_of
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
 NOTHING = {name: Seen(0) for name in (*OF_ZOOKEEPER, *OF_KRAFT)}
@@ -333,6 +343,34 @@ def test_a_real_cluster_of_4_4_does_not_go_back() -> None:
     assert any(text.startswith("records of unregistered controllers: ") for text in told)
     before = cluster("4.4.0-kraft", "upgrade-2-blocked-by-ghost")
     assert readiness(replace(state, finalised=before.finalised, nodes=before.nodes), (4, 3)).verdict is LineOutcome.SAFE
+
+
+def test_a_controller_of_the_property_file_that_is_not_registered_blocks_the_way() -> None:
+    """`FeatureControlManager.reasonNotSupported` asks every node of controller.quorum.voters, and says so in Kafka's words."""
+    ranges = {"metadata.version": (7, 29), "kraft.version": (0, 1)}
+    nodes = tuple(Node(kind, number, ranges) for kind, number in ((BROKER, 11), (CONTROLLER, 1), (CONTROLLER, 2)))
+    levels, voters = {"metadata.version": 29, "kraft.version": 1}, frozenset({1, 2, 3})
+    known = Cluster((4, 2), levels, nodes, voters, 1, configured=voters)
+    state = KnownCluster(MetadataMode.KRAFT, (4, 2), NOTHING)
+    judged = readiness(with_kraft(state, known, None, None, migrating=False), (4, 1))
+    assert judged.verdict is LineOutcome.BLOCKED
+    assert any(
+        "controller 3 has not registered, and may not support this feature" in line.what for line in judged.lines
+    )
+    without_file = with_kraft(state, replace(known, configured=None), None, None, migrating=False)
+    assert readiness(without_file, (4, 1)).verdict is LineOutcome.SAFE
+
+
+@pytest.mark.parametrize("configurations", [None, {1: {}, 2: {}}, {1: {IBP: "3.9"}, 2: {IBP: "3.9"}}])
+def test_in_kraft_mode_the_brokers_protocol_is_not_heeded(configurations: Any) -> None:
+    nodes = (Node(BROKER, 1, {"metadata.version": (1, 21)}), Node(CONTROLLER, 3, {"metadata.version": (1, 21)}))
+    known = Cluster((3, 9), {"metadata.version": 14}, nodes, frozenset({3}), 3)
+    state = KnownCluster(MetadataMode.KRAFT, (3, 9), NOTHING, configurations=configurations)
+    judged = readiness(with_kraft(state, known, None, None, migrating=False), (3, 6))
+    assert (judged.verdict, judged.floor) == (LineOutcome.SAFE, (3, 6))
+    assert settings_of(state, {}) == []
+    in_zookeeper = replace(state, mode=MetadataMode.ZOOKEEPER)
+    assert bool(settings_of(in_zookeeper, {})) == (configurations == {1: {}, 2: {}})
 
 
 SHARE = {"metadata.version": (7, 33), "share.version": (0, 2)}

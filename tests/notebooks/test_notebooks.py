@@ -127,9 +127,11 @@ def _tables() -> dict[Table, list[dict[str, Any]]]:
         PARTITIONS.table: [{**run, **PARTITION, "source": "kraft", "isr": isr} for run, isr in _EARLIER],
         KRAFT_RECORDS: [
             {**NEW, "offset": 10, "epoch": 1, "control": False, **topic},
-            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], controller_id=3000),
-            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], controller_id=3001),
-            _change(1215, isr=[0, 1], append_time=1_700_000_000_000),
+            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], leader=0, append_time=1_600_000_000_000, controller_id=3000),
+            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], leader=0, append_time=1_600_000_000_000, controller_id=3001),
+            _change(1215, isr=[0, 1], leader=-2, append_time=1_700_000_000_000),
+            _change(1216, leader=1, append_time=1_700_000_000_001),
+            _change(1217, leader=-2, append_time=1_700_000_000_002),
             _change(1300, isr=[7], partition_id=4),
             _change(5, isr=[8], checkpoint_offset=100),
         ],
@@ -209,7 +211,11 @@ def test_the_fleet_shows_the_worst_first_and_a_run_that_failed(
 def test_a_change_of_the_isr_is_told_once(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = _execute("06_isr_and_features.py", filled, monkeypatch)
     # Two controllers' copies hold offset 12, which is no change; that of the checkpoint is not counted either.
-    assert _shown(notebook, "ISR changes", "offset", "left_isr", "joined_isr") == [(1215, [2], [])]
+    assert _shown(notebook, "ISR changes", "offset", "left_isr", "joined_isr", "leader_before", "leader") == [
+        (1215, [2], [], 0, None),
+        (1216, None, None, 0, 1),
+    ]
+    assert _shown(notebook, "Partitions that move most", "partition_id", "left_isr", "leader_moves") == [(3, 1, 1)]
     assert _shown(notebook, "Brokers that leave most", "broker_id", "count") == [(2, 1)]
 
 

@@ -71,6 +71,8 @@ def test_of_a_controllers_file_only_what_is_asked_is_kept() -> None:
             NodeProperties("f", None, False, False, NodeSettings(dropped=("zookeeper.metadata.migration.enable",))),
         ),
         ("node.id=one", NodeProperties("f", None, False, False)),
+        ("log.dir=/a,/b", NodeProperties("f", None, False, False, NodeSettings(log_dirs=2))),
+        ("log.dir=/a,/b\nlog.dirs=/c", NodeProperties("f", None, False, False, NodeSettings(log_dirs=1))),
     ],
 )
 def test_what_is_not_set(text: str, expected: NodeProperties) -> None:

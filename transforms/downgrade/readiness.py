@@ -82,8 +82,8 @@ class KnownCluster:
     total of 0, one that was not looked for is absent). `protocols` are brokers' inter.broker.protocol.version as levels
     of metadata.version, which brokers in ZooKeeper mode tell when they migrate. `znode_versions` are those of
     `/brokers/ids`. `configurations` are brokers' property files. `migrated_at` is the offset of the record that finished
-    the migration. `unread` counts the places of the log that are damaged, `unknown_records` is true if it has records that this audit does
-    not know.
+    the migration. `configured` and `directory_ids` are those of `transforms.features.update.Cluster`. `unread` counts the
+    places of the log that are damaged, `unknown_records` is true if it has records that this audit does not know.
     """
 
     mode: MetadataMode
@@ -101,6 +101,8 @@ class KnownCluster:
     migrated_at: int | None = None
     level_offset: int | None = None
     kraft_brokers: tuple[int, ...] = ()
+    configured: frozenset[int] | None = None
+    directory_ids: frozenset[int] = frozenset()
     unread: int = 0
     unknown_records: bool = False
 
@@ -145,6 +147,8 @@ def with_kraft(
         migrated_at=migrated_at,
         level_offset=level_offset,
         kraft_brokers=tuple(node.node_id for node in brokers if not node.migrating_zk) if migrating else (),
+        configured=cluster.configured,
+        directory_ids=cluster.directory_ids,
     )
 
 
@@ -162,8 +166,10 @@ def floor_of(state: KnownCluster) -> Release | None:
         for name, seen in state.seen.items()
         if seen.total and BY_ID[name].below is not Effect.READS
     ]
-    found += [protocol[0] for protocol in _protocols(state).values()]
-    if state.mode is MetadataMode.KRAFT:
+    if state.mode is not MetadataMode.KRAFT:
+        # In KRaft mode brokers do not heed the setting (`KafkaConfig.interBrokerProtocolVersion`).
+        found += [protocol[0] for protocol in _protocols(state).values()]
+    else:
         levels = [_first_with(name, level) for name, level in (state.finalised or {}).items()]
         known = [release for release in levels if release is not None]
         if len(known) < len(levels):
@@ -424,7 +430,16 @@ def _asked(
 ) -> tuple[FeatureVerdict, str]:
     """The controllers' answer to one update on the way."""
     release = state.release or target
-    cluster = Cluster(release, finalised, state.nodes, state.voters, state.local, state.migration_state)
+    cluster = Cluster(
+        release,
+        finalised,
+        state.nodes,
+        state.voters,
+        state.local,
+        state.migration_state,
+        configured=state.configured,
+        directory_ids=state.directory_ids,
+    )
     [answer] = dry_run([update], cluster).answers
     return answer.verdict, answer.message.removeprefix(
         "The update failed for all features since the following feature had an error: "

@@ -139,8 +139,15 @@ def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeR
     floor = floor_of(state)
     topics = [each for row in Answers(answers).of("topic_formats") for each in row["topics"]]
     of_topics = {each["resource_name"]: each["value"] for each in topics if each.get("value") is not None}
-    settings = violations(state.configurations, of_topics)
-    return DowngradeReadiness(state.mode.value, None if floor is None else shown(floor), found, settings)
+    return DowngradeReadiness(
+        state.mode.value, None if floor is None else shown(floor), found, settings_of(state, of_topics)
+    )
+
+
+def settings_of(state: KnownCluster, topic_formats: Mapping[str, str]) -> list[str]:
+    """What breaks the order of format settings, by property files and topics' own formats; nothing in KRaft mode, where brokers do
+    not heed inter.broker.protocol.version."""
+    return [] if state.mode is MetadataMode.KRAFT else violations(state.configurations, topic_formats)
 
 
 def state_of(
