@@ -172,7 +172,7 @@ class Plain:
                     self._version((entity, replayed), columns, _moved(config, at), removed=True)
 
     def versions(self, since: int) -> list[Row]:
-        """Versions of the rows that records at `since` or later touch, the one that is valid there included, and removals before."""
+        """Versions of the rows that records at `since` or later touch, the one that is valid just before included, and removals before."""
         found = []
         for key, story in self.story.items():
             if key[0] == "partitions":
@@ -190,8 +190,8 @@ class Plain:
         if topic is None or (topic["alive"] and self.on_topic[topic_id] < since):
             return []
         gone = None if topic["alive"] else topic["kraft_offset"]
-        ends = [*[version["kraft_offset"] for version in story[1:]], since + 1 if gone is None else gone]
-        valid = [version for version, end in zip(story, ends, strict=True) if end > since]
+        ends = [*[version["kraft_offset"] for version in story[1:]], since if gone is None else gone]
+        valid = [version for version, end in zip(story, ends, strict=True) if end >= since]
         if gone is not None:
             removal = {name: topic[name] for name in ("kraft_offset", "kraft_epoch", "kraft_append_time")}
             valid.append({**story[-1], **removal, "removed": True})

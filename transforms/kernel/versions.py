@@ -61,7 +61,7 @@ class _Version(NamedTuple):
 
 @dataclass
 class Versions:
-    """Versions that are valid at offset `since` or later, as far as records go.
+    """Versions that are valid just before offset `since` or later, as far as records go.
 
     With `whole`, rows that no record touches are included, so that the result has every row.
     """
@@ -146,7 +146,7 @@ class Versions:
 
     def _of_partitions(self, topics: Topics, partitions: Partitions) -> Iterable[pl.DataFrame]:
         """Versions of the partitions of touched topics, and what removing a topic removed with it (it has no record of its own)."""
-        late = topics.gone & (topics.longs[: len(topics.ids), LAST_OFFSET] > self.since)
+        late = topics.gone & (topics.longs[: len(topics.ids), LAST_OFFSET] >= self.since)
         quiet = (topics.here | late if self.whole else late) & ~self._touched(topics)
         before = [*self._before, _states(partitions, partitions.made(quiet))]
         yield _spelled(self._versions(before), topics, removed=False)
@@ -154,7 +154,7 @@ class Versions:
         yield _spelled(from_arrow(removed, _STATES), topics, removed=True)
 
     def _versions(self, before: Sequence[pa.Table]) -> pl.DataFrame:
-        """States before the first change and after each: columns _STATES. One that is replaced at `since` is not valid there."""
+        """States before the first change and after each: columns _STATES. One that was replaced before `since` is left out."""
         states = [from_arrow(rows, _STATES) for rows in before]
         if not self._changes:
             return pl.concat(states)
@@ -164,7 +164,7 @@ class Versions:
         rows = pl.concat([*states, changed.select(_STATES.names())]).sort(*_PARTITION, "kraft_offset")
         following = pl.col("kraft_offset").shift(-1).over(_PARTITION)
         return rows.with_columns(pl.col("kraft_created_offset").forward_fill().over(_PARTITION)).filter(
-            (pl.col("kraft_offset") >= self.since) | following.is_null() | (following > self.since)
+            (pl.col("kraft_offset") >= self.since) | following.is_null() | (following >= self.since)
         )
 
 
