@@ -252,6 +252,67 @@ def test_a_removal_of_an_earlier_life_says_nothing_of_the_row_that_lives_now() -
     assert one(row).class_ == classes.LOST_WRITE
 
 
+@pytest.mark.parametrize("entity", ["topics", "partitions", "configs", "acls"])
+def test_what_was_removed_and_made_again_past_the_offset_is_in_flight_where_zookeeper_has_the_removal(
+    entity: str,
+) -> None:
+    """Whatever the second look finds around its place: KRaft's own removal was seen there."""
+    key, content = {
+        "topics": (TOPIC_KEY, {"topic_id": "x"}),
+        "partitions": (PARTITION_KEY, STATE),
+        "configs": (CONFIG_KEY, {"value": "1"}),
+        "acls": ({**CONFIG_KEY, "pattern_type": "LITERAL"}, {}),
+    }[entity]
+    row = differing(
+        entity,
+        key,
+        kraft_row=content,
+        kraft_offset=107,
+        kraft_created_offset=107,
+        versions=[version(60, content), version(105, content, removed=True), version(107, content)],
+        zk_mzxid=None,
+    )
+    emptied = Homes({}, frozenset({"/brokers/topics", "/config/topics", "/kafka-acl/Topic"}), looked_up=True)
+    for homes in (Homes(), emptied):
+        assert one(row, replace(CONTEXT, homes=homes)).class_ == classes.IN_FLIGHT
+        assert one(row, replace(CONTEXT, homes=homes, frozen=True)).class_ == classes.EXPECTED_STALE
+    path = "/brokers/topics/orders" if entity in ("topics", "partitions") else "/config/topics/orders"
+    if entity != "acls":
+        by_hand = replace(CONTEXT, foreign_paths=frozenset({path}))
+        assert one(row, by_hand).class_ == classes.FOREIGN_WRITE, "the transaction logs show who removed it"
+
+
+def test_3_4_does_not_mirror_the_removal_of_a_topic_that_is_there_again() -> None:
+    content = {"topic_id": "x"}
+    story = [version(60, content), version(105, content, removed=True), version(107, content)]
+    row = differing("topics", TOPIC_KEY, kraft_row=content, kraft_offset=107, kraft_created_offset=107, versions=story)
+    assert one(row).class_ == classes.IN_FLIGHT
+    assert one(row, EARLY).class_ == classes.LOST_WRITE
+
+
+def test_a_row_made_after_finalising_is_stale_however_much_of_it_was_written() -> None:
+    half = STATE | {"leader": None, "leader_epoch": None, "isr": None}
+    row = partition(
+        half, STATE, kraft_offset=105, kraft_created_offset=105, zk_mzxid=901, versions=[version(105, STATE)]
+    )
+    frozen = replace(CONTEXT, frozen=True)
+    assert {found.class_ for found in classify(row, frozen)} == {classes.EXPECTED_STALE}
+    by_hand = replace(frozen, foreign_zxids=frozenset({901}))
+    assert {found.class_ for found in classify(row, by_hand)} == {classes.FOREIGN_WRITE}
+
+
+def test_what_3_4_never_mirrors_is_stale_after_finalising() -> None:
+    context = replace(EARLY, frozen=True)
+    gone = [version(60, {"topic_id": "x"}), version(106, {"topic_id": "x"}, removed=True)]
+    removed = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, versions=gone)
+    assert one(removed, context).class_ == classes.EXPECTED_STALE
+    moved = STATE | {"replicas": [4, 5, 6]}
+    row = partition(STATE, moved, kraft_offset=105, versions=[version(60, STATE), version(105, moved)])
+    assert one(row, context).class_ == classes.EXPECTED_STALE
+    before = differing("acls", {**CONFIG_KEY, "pattern_type": "LITERAL"}, kraft_row={}, kraft_offset=60)
+    assert one(before, context).class_ == classes.LOST_WRITE
+
+
 CONFIG_KEY = {"resource_type": "TOPIC", "resource_name": "orders", "config": "retention.ms"}
 CONFIG_PATH = "/config/topics/orders"
 

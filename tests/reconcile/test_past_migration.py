@@ -46,9 +46,28 @@ BEFORE = [
 ]
 
 
+def again(offset: int) -> list[Row]:
+    """The topic under a new id, with one partition in the place of two."""
+    new = {"leader_epoch": 0, "partition_epoch": 0, "replicas": [2, 3], "isr": [2, 3], "leader": 2}
+    return [topic(offset, "t", "B"), made(offset + 1, "B", **new)]
+
+
+def acl(offset: int, number: int) -> Row:
+    body = {"id": f"id-{number}", "resourceType": 2, "resourceName": "t", "patternType": 3, "principal": "User:a"}
+    return row(offset, "ACCESS_CONTROL_ENTRY_RECORD", {**body, "host": "*", "operation": 3, "permissionType": 3})
+
+
+def acl_removal(offset: int, number: int) -> Row:
+    return row(offset, "REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": f"id-{number}"})
+
+
 def tree(rows: Sequence[Row]) -> Tree:
     """ZooKeeper that has all of these records."""
     return state_at(ONE, side_of(rows), Extent(len(rows)), [batch(rows)], {}).tables
+
+
+def nothing() -> Tree:
+    return tree(BEFORE[:1])
 
 
 def judged(zookeeper: Tree, log: Sequence[Row], *, frozen: bool) -> pl.DataFrame:
@@ -76,7 +95,7 @@ def judged(zookeeper: Tree, log: Sequence[Row], *, frozen: bool) -> pl.DataFrame
     return classified(differing, context, ZNODES, versions)
 
 
-STALE, LAG = classes.EXPECTED_STALE, classes.LAG
+STALE, LAG, IN_FLIGHT = classes.EXPECTED_STALE, classes.LAG, classes.IN_FLIGHT
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -103,3 +122,75 @@ def test_what_was_lost_before_the_offset_is_lost_though_the_next_record_changes_
     found = judged(tree(BEFORE), [*elected, change(M + 1, "A", 1, isr=[2])], frozen=False)
     by_column = dict(found.select("column", "class").iter_rows())
     assert by_column == {"isr": LAG, "leader": classes.LOST_WRITE, "leader_epoch": classes.LOST_WRITE}
+
+
+MADE_AGAIN = {
+    "removed next": [removal(7, "A"), *again(8), config(10, "2")],
+    "removed later": [noop(7), removal(8, "A"), *again(9), config(11, "2")],
+    "changed before": [change(7, "A", 1, isr=[1]), removal(8, "A"), *again(9), config(11, "2")],
+    "made again twice": [
+        removal(7, "A"),
+        *again(8),
+        removal(10, "B"),
+        topic(11, "t", "C"),
+        made(12, "C"),
+        config(13, "2"),
+    ],
+}
+
+
+@pytest.mark.parametrize("since", MADE_AGAIN.values(), ids=MADE_AGAIN)
+def test_a_topic_that_was_made_again_after_finalising_is_stale(since: list[Row]) -> None:
+    found = judged(tree(BEFORE), [*BEFORE, *since], frozen=True)
+    assert {"topics", "partitions", "configs"} == {*found["entity"]}
+    assert set(found["class"]) == {STALE}
+
+
+@pytest.mark.parametrize("since", MADE_AGAIN.values(), ids=MADE_AGAIN)
+def test_a_topic_that_was_made_again_is_on_its_way(since: list[Row]) -> None:
+    """ZooKeeper is still at the offset, or has the removal only: Kafka mirrors the removals of a delta first."""
+    log = [*BEFORE, *since]
+    assert set(judged(tree(BEFORE), log, frozen=False)["class"]) <= {LAG, IN_FLIGHT}
+    gone = judged(nothing(), log, frozen=False)
+    assert {"topics", "partitions", "configs"} == {*gone["entity"]}
+    assert set(gone["class"]) == {IN_FLIGHT}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_an_acl_that_was_removed_and_added_again_is_on_its_way(frozen: bool) -> None:
+    added = [*BEFORE[:-1], acl(M, 1)]
+    found = judged(tree(BEFORE), [*added, noop(7), acl_removal(8, 1), acl(9, 2)], frozen=frozen)
+    assert found["entity"].to_list() == ["acls"]
+    assert found["class"].to_list() == [STALE if frozen else IN_FLIGHT]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_state_znode_that_goes_with_its_topic_is_on_its_way(frozen: bool) -> None:
+    """The walk saw the old topic znode, its states removed already; the topic is there again in KRaft."""
+    states = ("isr", "leader", "leader_epoch", "leader_recovery_state")
+    half = tree(BEFORE)
+    partitions = half["partitions"].with_columns(
+        pl.lit(None).cast(half["partitions"].schema[name]).alias(name) for name in states
+    )
+    found = judged({**half, "partitions": partitions}, [*BEFORE, *MADE_AGAIN["removed later"]], frozen=frozen)
+    assert set(found["class"]) == ({STALE} if frozen else {LAG, IN_FLIGHT})
+
+
+def test_a_topic_that_was_lost_before_it_was_removed_and_made_again_ahead_of_the_offset_is_lost() -> None:
+    """All of it is at or below the offset: ZooKeeper must have the second life."""
+    log = [*BEFORE[:3], removal(3, "A"), *again(4), noop(M), noop(7)]
+    assert set(judged(nothing(), log, frozen=False)["class"]) == {classes.LOST_WRITE}
+    assert set(judged(nothing(), log, frozen=True)["class"]) == {classes.LOST_WRITE}
+
+
+def test_after_finalising_a_cell_that_was_lost_before_is_lost_until_it_changes() -> None:
+    """ZooKeeper never got the second leader; a change of the ISR alone leaves that loss, the next leader replaces it."""
+    elected = [*BEFORE[:-1], change(M, "A", 1, leader=2)]
+    shrunk = judged(tree(BEFORE), [*elected, change(M + 1, "A", 1, isr=[2])], frozen=True)
+    assert dict(shrunk.select("column", "class").iter_rows()) == {
+        "isr": STALE,
+        "leader": classes.LOST_WRITE,
+        "leader_epoch": classes.LOST_WRITE,
+    }
+    moved = judged(tree(BEFORE), [*elected, change(M + 1, "A", 1, leader=3)], frozen=True)
+    assert set(moved["class"]) == {STALE}

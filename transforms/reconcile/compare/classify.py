@@ -62,16 +62,17 @@ def _missing(row: DifferingRow, context: Context) -> Divergence:
 def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
-    unmirrored = context.limits.unmirrored(row, None)
+    unmirrored = _unmirrored(row, None, context)
     if unmirrored:
         return classes.LOST_WRITE, unmirrored
     if row.at_migration is None:
         return _not_yet(row, context)
+    # Before what the znodes around its place show, where KRaft's own removal is seen as well.
+    if _may_be_removed(row, context):
+        return _under_way("removed after /migration's offset and created again; ZooKeeper has the removal", context)
     removed = _removed_by_hand(row, None, context)
     if removed:
         return classes.FOREIGN_WRITE, removed
-    if any(version.removed for version in row.later):
-        return classes.IN_FLIGHT, "removed after /migration's offset and created again; ZooKeeper has the removal"
     name = mangled(row.entity.name, row.key) if context.limits.mangles_names else None
     if name:
         return classes.LOAD_EXTRA, name
@@ -89,7 +90,7 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
     the row's last change is not KRaft's; only the ACLs of a resource it was seen to write wrongly (PR 15327).
     """
     places = homes(row.entity.name, row.key)
-    if any(path in context.foreign_paths for path in places):
+    if _foreign_place(row, context):
         return "something other than the KRaft controller removed or rewrote its znode"
     if row.entity.name == "partitions" and row.key["topic"] in context.removed_topics:
         return "something other than the KRaft controller removed its topic's znode, which came with the load"
@@ -109,20 +110,29 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
     return None
 
 
+def _foreign_place(row: DifferingRow, context: Context) -> bool:
+    return any(path in context.foreign_paths for path in homes(row.entity.name, row.key))
+
+
+def _may_be_removed(row: DifferingRow, context: Context) -> bool:
+    """A row that is there again, of which ZooKeeper may have the removal: a delta's removals come first (S§5.2)."""
+    unseen = not context.limits.mirrors_all and row.entity.name in ("topics", "partitions")
+    return row.made_again and not unseen and not _foreign_place(row, context)
+
+
 def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
     if not row.ever_in_kraft:
         return _never_in_kraft(row, context)
-    unmirrored = context.limits.unmirrored(row, None)
+    unmirrored = _unmirrored(row, None, context)
     if unmirrored:
         return classes.LOST_WRITE, unmirrored
     if row.at_migration is not None and row.later:
         return _not_yet(row, context)
     if any(not version.removed for version in row.later):
-        return (
-            classes.IN_FLIGHT,
-            "created after /migration's offset and removed again; ZooKeeper still has it for a moment",
+        return _under_way(
+            "created after /migration's offset and removed again; ZooKeeper still has it for a moment", context
         )
     if _after_migration_write(row.written(None), context):
         return classes.FOREIGN_WRITE, _foreign(row.written(None), context)
@@ -179,17 +189,25 @@ def _cell(row: DifferingRow, column: str, zk: Any, kraft: Any, context: Context)
         return classes.IN_SYNC, "the same in-sync replicas, in another order"
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
-    unmirrored = context.limits.unmirrored(row, column)
+    unmirrored = _unmirrored(row, column, context)
     if unmirrored:
         return classes.LOST_WRITE, unmirrored
-    if row.later and row.at_migration is None and not context.frozen:
-        # Made after /migration's offset: its znodes are written one after the other, and may be half there.
-        return classes.IN_FLIGHT, "the row was created after /migration's offset and is being written"
+    return _since_migration(row, column, zk, context) or _wrong_cell(row, column, zk, context)
+
+
+def _since_migration(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str] | None:
+    """A value that what KRaft did since M explains; None if nothing does."""
+    if row.later and row.at_migration is None and row.written(column).mzxid not in context.foreign_zxids:
+        # Its znodes are written one after the other, and may be half there.
+        return _under_way("the row was created after /migration's offset and is being written", context)
     if row.later and row.at_migration is not None and same(row.entity, column, zk, row.at_migration[column]):
         return _not_yet(row, context)
     if any(not v.removed and same(row.entity, column, zk, v.row[column]) for v in row.later):
-        return classes.IN_FLIGHT, "ZooKeeper has a version newer than /migration's offset"
-    return _wrong_cell(row, column, zk, context)
+        return _under_way("ZooKeeper has a version newer than /migration's offset", context)
+    if zk is None and _may_be_removed(row, context):
+        # The znodes of a topic are removed one after the other, its own last.
+        return _under_way("the row was removed after /migration's offset and is being written again", context)
+    return None
 
 
 def _wrong_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str]:
@@ -212,6 +230,8 @@ def _gone_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tup
     gone = writers.of_what_is_gone(row, column, context) if zk is None else None
     if gone:
         return gone
+    if context.frozen and row.changed_since(column):
+        return _not_yet(row, context)
     sentence = f"KRaft has this value since offset {row.kraft_offset} at the latest, and {context.passed}"
     return classes.LOST_WRITE, writers.lost(sentence, row, column, context)
 
@@ -242,6 +262,23 @@ def _not_yet(row: DifferingRow, context: Context) -> tuple[str, str]:
             "does not record how far ZooKeeper is"
         )
     return classes.LAG, f"changed at offset {row.kraft_offset}; ZooKeeper is at {context.migration_offset}"
+
+
+def _under_way(why: str, context: Context) -> tuple[str, str]:
+    """In flight; after finalising, whatever dual write had begun stays as it is."""
+    if context.frozen:
+        return classes.EXPECTED_STALE, (
+            f"changed after offset {context.migration_offset}, where /migration stays; the migration was finalised, "
+            "and ZooKeeper is no longer written"
+        )
+    return classes.IN_FLIGHT, why
+
+
+def _unmirrored(row: DifferingRow, column: str | None, context: Context) -> str | None:
+    """Why the release never writes this change to ZooKeeper; None when it does, or when nothing is written any more."""
+    if context.frozen and row.later:
+        return None
+    return context.limits.unmirrored(row, column)
 
 
 def _pending_delete(row: DifferingRow, context: Context) -> bool:

@@ -59,6 +59,16 @@ class DifferingRow:
     created_offset: int | None = None
     ever: tuple[RowVersion, ...] | None = None
 
+    @property
+    def made_again(self) -> bool:
+        """True if KRaft removed the row after M, and has it."""
+        return self.kraft is not None and any(version.removed for version in self.later)
+
+    def changed_since(self, column: str) -> bool:
+        """True if the row was there at M with another value of the column."""
+        now, then = self.kraft, self.at_migration
+        return now is not None and then is not None and not same(self.entity, column, now[column], then[column])
+
     def written(self, column: str | None) -> WrittenAt:
         """Where a column was read from; for the whole row (None), the znode that was written last."""
         if self.assignment is None or (column is not None and column not in ASSIGNMENT):
@@ -92,7 +102,7 @@ def read(
     `history_from` is the offset from which on the log is complete (0, or its base checkpoint's); None when
     that is not known.
     """
-    versions = [_version(v) for v in raw["versions"] or () if not _of_an_earlier_life(v, raw)]
+    versions = [_version(v) for v in raw["versions"] or () if not _of_an_earlier_life(v, raw, migration_offset)]
     before = [v for v in versions if v.from_offset <= migration_offset]
     later = tuple(v for v in versions if v.from_offset > migration_offset)
     kraft = _load(raw["kraft_row"])
@@ -145,12 +155,14 @@ def _assignment(raw: Mapping[str, Any]) -> WrittenAt | None:
     return WrittenAt(topic, raw["zk_assignment_mzxid"], raw["zk_assignment_mtime"])
 
 
-def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
-    """A removal before the row was created again under another id: it proves nothing about the present row."""
-    born = raw["kraft_created_offset"]
-    return (
-        bool(version["removed"]) and raw["kraft_row"] is not None and born is not None and version["from_offset"] < born
-    )
+def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any], migration_offset: int) -> bool:
+    """A removal up to `migration_offset` of a row that was created again under another id: it proves nothing about the present row.
+
+    A later one is kept: ZooKeeper may have it already, and the new row not yet.
+    """
+    born, at = raw["kraft_created_offset"], version["from_offset"]
+    again = raw["kraft_row"] is not None and born is not None and at < born
+    return bool(version["removed"]) and again and at <= migration_offset
 
 
 def _version(value: Mapping[str, Any]) -> RowVersion:
