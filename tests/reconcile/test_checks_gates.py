@@ -393,3 +393,33 @@ def test_a_controller_of_kafka_4_closes_every_gate_and_is_named() -> None:
     facts = replace(facts, controllers=[{"zk_migration_ready": True, **row} for row in facts.controllers])
     assert check(facts, "DUR-20").evidence[0].startswith("controller 3003 supports metadata.version up to 4.0-IV3")
     assert {gate(facts, name) for name in ("dual_write", "finalize", "rollback")} == {"no_go"}
+
+
+# --- a log that begins after /migration's offset
+
+
+def begins_at(offset: int, **values: Any) -> Facts:
+    """Dual write with no copy of the log that reaches further back than a checkpoint at the offset (exclusive)."""
+    late = {"log_start": offset, "log_end": offset + 10, "checkpoints": (Checkpoint("c", offset, EPOCH, True),)}
+    copies = [copy(controller, **late) for controller in (3000, 3001, 3002)]
+    plan = plan_read(copies)
+    return replace(
+        dual_write(), copies=copies, plan=plan, committed=committed_end(copies, plan, OFFSET, EPOCH), **values
+    )
+
+
+def test_no_gate_opens_on_rows_that_may_be_lost_before_the_log_begins() -> None:
+    late = begins_at(OFFSET + 2, divergences={"lag": ONE})
+    found = check(late, "CAP-04")
+    assert (found.verdict, found.gates) == ("unknown", ["dual_write", "finalize", "rollback"])
+    assert f"begins at offset {OFFSET + 2}, after /migration's offset {OFFSET}" in found.evidence[0]
+    assert [gate(late, name) for name in ("dual_write", "rollback")] == ["unknown", "unknown"]
+    same = begins_at(OFFSET + 1, divergences={"lag": ONE})
+    assert check(same, "CAP-04").verdict == "pass", "the checkpoint is of /migration's offset"
+    assert check(begins_at(OFFSET + 2), "CAP-04").verdict == "pass", "nothing differs that could be lost"
+
+
+def test_after_finalising_it_does_not_matter_where_the_log_begins() -> None:
+    late = begins_at(OFFSET + 2, divergences={"expected_stale": ONE})
+    facts = replace(finalized(), copies=late.copies, plan=late.plan, divergences=late.divergences)
+    assert check(facts, "CAP-04").verdict == "pass"

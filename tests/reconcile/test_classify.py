@@ -636,6 +636,31 @@ def test_a_log_that_begins_after_the_load_does_not_know_all_that_kraft_had() -> 
     row = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, zk_mtime=LOADED_AT - 5)
     assert "as far as the log goes back" in one(row, replace(CONTEXT, history_from=80)).explanation
     assert "as far as the log goes back" not in one(row, TOLD).explanation
+    above = {**row, "zk_mzxid": 401, "zk_mtime": LOADED_AT}
+    assert "as far as the log goes back" in one(above, replace(CONTEXT, history_from=80, claim_zxid=400)).explanation
+    after = {**row, "zk_mtime": LOADED_AT + CLOCK_MARGIN_MS + 1}
+    assert "as far as the log goes back" in one(after, replace(CONTEXT, history_from=80)).explanation
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize(
+    ("entity", "key", "release"),
+    [
+        ("topics", TOPIC_KEY, "3.9.1"),
+        ("scram_credentials", {"user": "carol@corp", "mechanism": "SCRAM-SHA-256"}, "3.5.2"),
+        ("delegation_tokens", {"token_id": "t"}, "3.5.2"),
+    ],
+)
+def test_a_log_that_begins_past_the_offset_concludes_nothing_of_what_it_lacks(
+    entity: str, key: dict[str, Any], release: str, frozen: bool
+) -> None:
+    context = replace(CONTEXT, history_from=102, claim_zxid=400, limits=limits(release), frozen=frozen)
+    for written in ({"zk_mzxid": 399}, {"zk_mzxid": 401}, {"zk_mzxid": 901}, {"zk_mtime": 10 * LOADED_AT}):
+        found = one(differing(entity, key, zk_row={"topic_id": "x"}, **written), context)
+        assert found.class_ == (classes.EXPECTED_STALE if frozen else classes.LAG)
+        assert "offset 102" in found.explanation
+    at = replace(context, history_from=101)
+    assert one(differing(entity, key, zk_row={"topic_id": "x"}, zk_mzxid=399), at).class_ == classes.LOAD_LOSS
 
 
 def test_a_leader_epoch_that_zookeeper_is_ahead_in_is_critical() -> None:

@@ -288,6 +288,9 @@ def test_an_earlier_offset_leaves_zookeeper_ahead_and_a_later_one_is_the_logs_en
     ahead, behind = context_at(context, 1000), context_at(context, 1950)
     assert (ahead.migration_offset, ahead.committed_end) == (1000, END)
     assert (behind.migration_offset, behind.committed_end) == (MIRRORED, 1951)
+    late = replace(context, history_from=1500)
+    assert context_at(late, 1000).begins_after_migration is None, "earlier runs have read what the copies lack"
+    assert (context_at(late, 1600).history_from, context_at(late, 1950).history_from) == (1500, 1500)
 
 
 def test_the_comparison_adds_what_differs() -> None:

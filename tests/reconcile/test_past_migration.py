@@ -70,11 +70,14 @@ def nothing() -> Tree:
     return tree(BEFORE[:1])
 
 
-def judged(zookeeper: Tree, log: Sequence[Row], *, frozen: bool) -> pl.DataFrame:
-    """Divergences of the tree."""
-    end = len(log)
-    side = side_of(log, committed=end)
-    found = replayed(ONE, side, [batch(log)], {}, M)
+def judged(
+    zookeeper: Tree, log: Sequence[Row], *, frozen: bool, checkpoint: Sequence[Row] = (), base: int = 0, **more: Any
+) -> pl.DataFrame:
+    """Divergences of the tree; with a `checkpoint`, the log begins at its exclusive end `base`."""
+    end = base + len(log)
+    side = side_of(log, committed=end, end=end, start=base, checkpoints=[base] if base else [])
+    read = {base: lambda: [batch({**each, "checkpoint_offset": base} for each in checkpoint)]} if base else {}
+    found = replayed(ONE, side, [batch(log)], read, M)
     context = Context(
         frozen=frozen,
         migration_offset=M,
@@ -82,15 +85,16 @@ def judged(zookeeper: Tree, log: Sequence[Row], *, frozen: bool) -> pl.DataFrame
         committed_end=end,
         load_time_ms=0,
         newest_append_time_ms=1000 + end,
-        history_from=0,
+        history_from=base,
         claim_zxid=50,
         load_claim=50,
+        **more,
     )
     both = [Sides(entity, zookeeper[entity.name], found.tables[entity.name]) for entity in MIRRORED]
     differing = differing_rows(both, found.row_versions, Ends(end, end))
 
     def versions(asked: Any) -> pl.DataFrame:
-        return versions_of(side, side.whole(None), [batch(log)], {}, asked, M)
+        return versions_of(side, side.whole(base or None), [batch(log)], read, asked, M)
 
     return classified(differing, context, ZNODES, versions)
 
@@ -194,3 +198,79 @@ def test_after_finalising_a_cell_that_was_lost_before_is_lost_until_it_changes()
     }
     moved = judged(tree(BEFORE), [*elected, change(M + 1, "A", 1, leader=3)], frozen=True)
     assert set(moved["class"]) == {STALE}
+
+
+# What KRaft had at the offset, and ZooKeeper has.
+LOADED = [
+    noop(0),
+    topic(1, "t", "A"),
+    made(2, "A"),
+    made(3, "A", 1),
+    config(4, "1"),
+    topic(5, "gone", "G"),
+    made(M, "G"),
+]
+BASE = 100
+# KRaft at offset 99: t-0 has another leader, the configuration another value, `gone` is gone and `new` is there.
+LATER = [
+    topic(0, "t", "A"),
+    made(1, "A", leader=2, leader_epoch=6, isr=[2]),
+    made(2, "A", 1),
+    config(3, "2"),
+    topic(4, "new", "N"),
+    made(5, "N"),
+]
+
+
+def from_checkpoint(zookeeper: Tree, *, frozen: bool, since: Sequence[Row] = (), **more: Any) -> pl.DataFrame:
+    log = [noop(BASE), noop(BASE + 1), *since]
+    return judged(zookeeper, log, frozen=frozen, checkpoint=LATER, base=BASE, **more)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_log_that_begins_past_the_offset_shows_no_defect(frozen: bool) -> None:
+    """Kafka has removed what is before its checkpoint: nothing tells when these rows changed."""
+    found = from_checkpoint(tree(LOADED), frozen=frozen)
+    assert set(found["class"]) == {STALE if frozen else LAG}
+    assert {*found["entity"]} == {"topics", "partitions", "configs"}
+    assert {*found.filter(pl.col("kind") == "zk_only")["entity"]} == {"topics", "partitions"}
+    assert set(found["severity"]) <= ({"info"} if frozen else {"info", "warning"})
+    assert all(f"the log begins at offset {BASE}" in text for text in found["explanation"])
+
+
+@pytest.mark.parametrize("mzxid", [90, 110])
+def test_a_topic_that_dual_write_made_and_kraft_has_removed_since_is_no_foreign_write(mzxid: int) -> None:
+    """Its znode is above the claim, and so are all that dual write made."""
+    zookeeper = {name: rows.with_columns(zk_mzxid=pl.lit(mzxid, pl.Int64)) for name, rows in tree(LOADED).items()}
+    assert set(from_checkpoint(zookeeper, frozen=True)["class"]) == {STALE}
+    assert set(from_checkpoint(zookeeper, frozen=False)["class"]) == {LAG}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_the_transaction_logs_show_is_foreign_wherever_the_log_begins(frozen: bool) -> None:
+    zookeeper = {name: rows.with_columns(zk_mzxid=pl.lit(90, pl.Int64)) for name, rows in tree(LOADED).items()}
+    found = from_checkpoint(zookeeper, frozen=frozen, foreign_zxids=frozenset({90}))
+    seen = found.filter(pl.col("kind") != "kraft_only")
+    assert set(seen["class"]) == {classes.FOREIGN_WRITE}
+
+
+def test_a_row_of_after_the_checkpoint_is_lag_like_any_other() -> None:
+    fresh = [topic(BASE + 2, "fresh", "F"), made(BASE + 3, "F")]
+    found = from_checkpoint(tree(LOADED), frozen=False, since=fresh)
+    mine = found.filter(pl.col("key").str.contains("fresh"))
+    assert set(mine["class"]) == {LAG}
+    assert not any("the log begins" in text for text in mine["explanation"])
+
+
+def test_a_version_that_the_checkpoint_has_is_in_flight() -> None:
+    """ZooKeeper has the checkpoint's leader already; only the ISR changed since."""
+    caught_up = tree([*LATER, noop(M)])
+    found = from_checkpoint(caught_up, frozen=False, since=[change(BASE + 2, "A", isr=[2, 1])])
+    assert found["class"].to_list() == [IN_FLIGHT]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_log_that_begins_at_the_offset_knows_what_kraft_had_there(frozen: bool) -> None:
+    """The checkpoint's last record is the one at the offset."""
+    found = judged(tree(LOADED), [noop(M + 1)], frozen=frozen, checkpoint=LATER, base=M + 1)
+    assert not {*found["class"]} & {LAG, IN_FLIGHT, STALE}

@@ -66,7 +66,7 @@ def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     if unmirrored:
         return classes.LOST_WRITE, unmirrored
     if row.at_migration is None:
-        return _not_yet(row, context)
+        return _before_the_log(context) if _undecided(row, context) else _not_yet(row, context)
     # Before what the znodes around its place show, where KRaft's own removal is seen as well.
     if _may_be_removed(row, context):
         return _under_way("removed after /migration's offset and created again; ZooKeeper has the removal", context)
@@ -128,7 +128,7 @@ def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     unmirrored = _unmirrored(row, None, context)
     if unmirrored:
         return classes.LOST_WRITE, unmirrored
-    if row.at_migration is not None and row.later:
+    if row.later and (row.at_migration is not None or _undecided(row, context)):
         return _not_yet(row, context)
     if any(not version.removed for version in row.later):
         return _under_way(
@@ -149,8 +149,13 @@ def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
     """Lost by the load, or written since: decided by the claim's transaction if possible, otherwise by the clock.
 
     Brokers may still write entities that the release does not migrate, and KRaft writes back rows that the load stored under a
-    wrong name.
+    wrong name. While the log begins after M, KRaft may have had any row, and removed it since.
     """
+    if _undecided(row, context):
+        there = row.written(None)
+        return (
+            (classes.FOREIGN_WRITE, _foreign(there, context)) if _proved(there, context) else _before_the_log(context)
+        )
     unmigrated = context.limits.unmigrated.get(row.entity.name)
     if unmigrated:
         return classes.LOAD_LOSS, unmigrated
@@ -161,12 +166,14 @@ def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
     if _after_migration_write(there, context):
         return classes.FOREIGN_WRITE, _foreign(there, context)
     if there.mzxid is not None and context.claim_zxid is not None and there.mzxid > context.claim_zxid:
-        return classes.FOREIGN_WRITE, (
-            f"KRaft never had it, and the znode was written in transaction {hexadecimal(there.mzxid)}, after the KRaft controller "
-            f"took over ({context.claim_zxid})"
+        sentence = (
+            f"the znode was written in transaction {hexadecimal(there.mzxid)}, after the KRaft controller took over "
+            f"({context.claim_zxid}), and KRaft never had it"
         )
+        return classes.FOREIGN_WRITE, writers.as_far_as_known(sentence, context)
     if context.clocks.after(there.mtime, context.load_time_ms):
-        return classes.FOREIGN_WRITE, "KRaft never had it and the znode was written after the load"
+        sentence = "the znode was written after the load, and KRaft never had it"
+        return classes.FOREIGN_WRITE, writers.as_far_as_known(sentence, context)
     return classes.LOAD_LOSS, writers.as_far_as_known(
         "it was in ZooKeeper before the load, and KRaft never had it", context
     )
@@ -197,7 +204,9 @@ def _cell(row: DifferingRow, column: str, zk: Any, kraft: Any, context: Context)
 
 def _since_migration(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str] | None:
     """A value that what KRaft did since M explains; None if nothing does."""
-    if row.later and row.at_migration is None and row.written(column).mzxid not in context.foreign_zxids:
+    if _undecided(row, context):
+        return _in_a_late_log(row, column, zk, context)
+    if row.later and row.at_migration is None and not _proved(row.written(column), context):
         # Its znodes are written one after the other, and may be half there.
         return _under_way("the row was created after /migration's offset and is being written", context)
     if row.later and row.at_migration is not None and same(row.entity, column, zk, row.at_migration[column]):
@@ -208,6 +217,15 @@ def _since_migration(row: DifferingRow, column: str, zk: Any, context: Context) 
         # The znodes of a topic are removed one after the other, its own last.
         return _under_way("the row was removed after /migration's offset and is being written again", context)
     return None
+
+
+def _in_a_late_log(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str]:
+    there = row.written(column)
+    if any(not v.removed and same(row.entity, column, zk, v.row[column]) for v in row.later):
+        return _under_way("ZooKeeper has a version newer than /migration's offset", context)
+    if _proved(there, context):
+        return classes.FOREIGN_WRITE, _foreign(there, context)
+    return _before_the_log(context)
 
 
 def _wrong_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str]:
@@ -281,21 +299,46 @@ def _unmirrored(row: DifferingRow, column: str | None, context: Context) -> str 
     return context.limits.unmirrored(row, column)
 
 
+def _undecided(row: DifferingRow, context: Context) -> bool:
+    """True if it is unknown what KRaft had at M: the log begins after it, and the row is in its checkpoint or gone since."""
+    begins = context.begins_after_migration
+    return begins is not None and (not row.later or row.later[0].from_offset < begins)
+
+
+def _before_the_log(context: Context) -> tuple[str, str]:
+    """The class of a row that changed, or was lost, in the part of the log that Kafka has removed."""
+    begins = f"the log begins at offset {context.history_from}, after /migration's offset {context.migration_offset}"
+    if context.frozen:
+        return classes.EXPECTED_STALE, (
+            f"{begins}, where it stays since the migration was finalised: what KRaft had there is unknown, and ZooKeeper is no "
+            "longer used"
+        )
+    return classes.LAG, (
+        f"undecidable, late or lost: {begins}. The log of a controller that reaches back to offset "
+        f"{context.migration_offset} would show which"
+    )
+
+
 def _pending_delete(row: DifferingRow, context: Context) -> bool:
     topic = row.key.get("topic") or (row.key.get("resource_name") if row.key.get("resource_type") == "TOPIC" else None)
     return topic in context.pending_deletes
 
 
+def _proved(there: WrittenAt, context: Context) -> bool:
+    """ZooKeeper's transaction logs show that something other than KRaft wrote it."""
+    return there.mzxid is not None and there.mzxid in context.foreign_zxids
+
+
 def _after_migration_write(there: WrittenAt, context: Context) -> bool:
     if there.mzxid is None:
         return False
-    if there.mzxid in context.foreign_zxids:
+    if _proved(there, context):
         return True
     return context.migration_mzxid is not None and there.mzxid > context.migration_mzxid
 
 
 def _foreign(there: WrittenAt, context: Context) -> str:
-    if there.mzxid in context.foreign_zxids:
+    if _proved(there, context):
         return f"the znode was written in transaction {hexadecimal(there.mzxid)}, and not by the KRaft controller"
     return (
         f"the znode was written in transaction {hexadecimal(there.mzxid)}, after /migration's last write "

@@ -98,6 +98,13 @@ class Context:
     lag_limit_ms: int = _LAG_LIMIT_MS
 
     @property
+    def begins_after_migration(self) -> int | None:
+        """`history_from` if it is so late that KRaft's state at M is unknown; else None."""
+        begins = self.history_from
+        # What a log begins with is the state just before that offset.
+        return begins if begins is not None and begins > self.migration_offset + 1 else None
+
+    @property
     def passed(self) -> str:
         """Up to where ZooKeeper must have everything, in words."""
         if self.limits.offset_moves:

@@ -48,8 +48,11 @@ def context_at(context: Context, offset: int) -> Context:
     From `/migration`'s offset on, it is the comparison as if the log had ended there. Below it, ZooKeeper is ahead.
     """
     ahead = offset < context.migration_offset
+    begins = context.history_from
     return replace(
         context,
+        # Whoever asks for an offset before the copies' beginning has the records that earlier runs have read.
+        history_from=None if ahead and begins is not None and begins > offset + 1 else begins,
         migration_offset=min(offset, context.migration_offset),
         committed_end=max(offset + 1, context.committed_end) if ahead else offset + 1,
     )

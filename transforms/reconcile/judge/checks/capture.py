@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.checks.codes import CONFIG_SKIPPED, POISON
+from schemas.classes import LAG
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
 from transforms.kraft.quorum import foreign_copies
 from transforms.kraft.release import before
@@ -12,6 +13,7 @@ from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.liveness import LivenessState, captured, clocks, liveness
+from transforms.reconcile.judge.load import history_from
 
 # So many records are named where a text must be short.
 _LISTED = 3
@@ -81,8 +83,20 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
     epoch = leading.epoch_at(offset)
     wanted = (facts.compared_znodes or {}).get("kraft_metadata_epoch")
     if epoch is None or epoch == wanted:
-        return found([])
+        return _log_has_what_lags(facts, offset)
     return found([f"the record at offset {offset} has epoch {epoch}, but /migration has epoch {wanted}"])
+
+
+def _log_has_what_lags(facts: Facts, offset: int) -> Outcome:
+    """After finalising nothing depends on it: ZooKeeper is no longer used."""
+    mirrored = offset if facts.mirrored_offset is None else facts.mirrored_offset
+    begins, late = history_from(facts.plan), facts.differing(LAG).total
+    if facts.phase is not Phase.DUAL_WRITE or begins is None or begins <= mirrored + 1 or not late:
+        return found([])
+    return unknown(
+        f"the log begins at offset {begins}, after /migration's offset {mirrored}: which of {late} differing rows are late, and "
+        "which were lost, is unknown; give a controller's log that reaches back to that offset"
+    )
 
 
 def _together(facts: Facts) -> Outcome:
