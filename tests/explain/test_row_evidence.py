@@ -15,6 +15,7 @@ from transforms.explain.keys import parse_key
 from transforms.explain.records import VersionAfter
 from transforms.explain.row_evidence import RowEvidence, barriers_passed, explanation_of, znode_writes
 from transforms.frames import columns_of, frame
+from transforms.kraft.quorum import CommittedEnd
 from transforms.kraft.replay.transactions import Marker, TransactionLog, read_transactions
 
 CONFIG = parse_key("configs", "TOPIC/orders/retention.ms")
@@ -27,7 +28,7 @@ VERSIONS = [
 
 
 def side(log: TransactionLog | None = None) -> Any:
-    committed = SimpleNamespace(end_exclusive=25)
+    committed = CommittedEnd(25, "majority", "two of three have it")
     return SimpleNamespace(committed=committed, transactions=log or read_transactions([]))
 
 

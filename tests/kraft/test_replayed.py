@@ -22,7 +22,6 @@ from transforms.examination.stories import Stories
 from transforms.kernel.versions import VERSIONS
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_checkpoint
-from transforms.kraft.quorum import CommittedEnd
 from transforms.kraft.replayed import (
     NOTHING,
     TABLES,
@@ -98,9 +97,20 @@ def copy_row(end: int, start: int = 0, checkpoints: Sequence[int] = ()) -> Row:
 
 def side_of(rows: Sequence[Row], kept: LogKept | None = None, committed: int | None = None, **copy: Any) -> KraftSide:
     end = copy.pop("end", len(rows))
-    side = kraft_side([copy_row(end, **copy)], milestones(batch(rows)), None, kept)
+    side = kraft_side(copies_of(end, committed, **copy), milestones(batch(rows)), None, kept)
     assert side is not None
-    return side if committed is None else replace(side, committed=CommittedEnd(committed, "majority", ""))
+    return side
+
+
+def copies_of(end: int, committed: int | None, **copy: Any) -> list[Row]:
+    """The only voter's copy; with a `committed` end, the longest one of three voters' and one that reaches up to there."""
+    if committed is None:
+        return [copy_row(end, **copy)]
+    voters = {"voters": [1, 2, 3]}
+    return [
+        {**copy_row(end, **copy), **voters},
+        {**copy_row(committed, **copy), **voters, "controller_id": 2, "location": "/2"},
+    ]
 
 
 def kept_of(keeping: Keeping | None, run_id: str = "r1") -> LogKept:
@@ -232,6 +242,77 @@ def test_the_state_is_kept_before_a_transaction_that_is_open() -> None:
     assert found.keeping is not None
     assert found.keeping.offset == 4
     assert found.tables["topics"]["topic"].sort().to_list() == ["a", "b"]
+
+
+def begin(name: str = "x") -> Row:
+    return row("BEGIN_TRANSACTION_RECORD", {"name": name})
+
+
+END = row("END_TRANSACTION_RECORD", {})
+ABORTED = row("ABORT_TRANSACTION_RECORD", {"reason": "Controller failover"})
+HALF = [level(21), topic("a", "A"), made("A"), begin(), topic("b", "B"), made("B"), topic("c", "C"), made("C")]
+
+
+@pytest.mark.parametrize("last", [END, ABORTED, topic("d", "D")])
+@pytest.mark.parametrize("committed", [4, 5, 6, 8])
+def test_nothing_of_a_transaction_counts_where_its_end_is_not_committed(committed: int, last: Row) -> None:
+    """Copies taken one after the other: the majority ends inside the transaction, the leader's copy after it."""
+    rows = placed([*HALF, last, row("NO_OP_RECORD")])
+    side = side_of(rows, committed=committed)
+    found = replayed(ONE, side, [batch(rows)], {}, None, keep_every=1)
+    assert side.committed.end_exclusive == 3
+    assert found.tables["topics"]["topic"].to_list() == ["a"]
+    assert found.tables["partitions"]["topic"].to_list() == ["a"]
+    assert {each["topic_id"] for rows in found.isr_changes for each in rows.to_pylist()} <= {"A"}
+    assert found.keeping is not None
+    assert found.keeping.offset == 3
+    assert side.committed.explanation == (
+        f"2 of 3 voters' copies hold every record below {committed}, but the transaction x, which begins at offset 3, "
+        "has not ended there: none of it is in effect"
+    )
+
+
+def test_a_transaction_counts_once_its_end_is_committed() -> None:
+    rows = placed([*HALF, END, row("NO_OP_RECORD")])
+    side = side_of(rows, committed=9)
+    found = replayed(ONE, side, [batch(rows)], {}, None, keep_every=1)
+    assert side.committed.end_exclusive == 9
+    assert found.tables["topics"]["topic"].sort().to_list() == ["a", "b", "c"]
+
+
+def test_a_transaction_whose_lost_end_was_an_abort_leaves_nothing_in_what_was_kept() -> None:
+    """The tail is truncated, and the next leader aborts the transaction."""
+    rows = placed([*HALF, END])
+    first = at_once(rows, committed=6)
+    kept = kept_of(first.keeping)
+    then = placed([*HALF[:6], ABORTED, topic("d", "D")])
+    rest = replayed(
+        ONE,
+        side_of(then[kept.offset - 1 :], kept, end=len(then)),
+        [batch(then[kept.offset - 1 :])],
+        {},
+        None,
+        first.keeping.state if first.keeping else None,
+        keep_every=1,
+    )
+    assert rest.tables["topics"]["topic"].sort().to_list() == ["a", "d"]
+    assert everything(rest) == everything(at_once(then), since=kept.offset)
+
+
+def test_no_state_is_kept_inside_a_transaction() -> None:
+    """With `/migration` at an offset inside of it, too."""
+    rows = placed([*HALF, END, topic("d", "D")])
+    side = side_of(rows)
+    assert [keep_at(side, after, 1) for after in (2, 3, 4, 8, 9, 10)] == [2, 3, 3, 3, 9, 10]
+
+
+def test_the_load_waits_while_its_end_is_not_committed() -> None:
+    rows = placed([level(21), state(2), begin("ZK Migration"), topic("a", "A"), made("A"), state(1), END])
+    assert side_of(rows, committed=4).states() == [(1, 2)]
+    assert keep_at(side_of(rows, committed=4), 2, 1) is None
+    assert side_of(rows, committed=7).states() == [(1, 2), (5, 1)]
+    aborted = placed([level(21), state(2), begin("ZK Migration"), state(1), ABORTED, topic("a", "A")])
+    assert side_of(aborted).states() == [(1, 2)]
 
 
 def test_versions_begin_past_migration_and_with_the_tail() -> None:

@@ -15,7 +15,7 @@ from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import BROKER_REPLACED, CLEAR_REMOVED, ISR_ORDER, TO_DECODE, UNDER_REPLICATED
 from schemas.report import CheckResult, DivergenceRow
 from tests.reconcile import between_runs, kraft_clusters
-from transforms.kraft.quorum import Checkpoint, LogCopy, committed_end, plan_read
+from transforms.kraft.quorum import Checkpoint, CommittedEnd, LogCopy, committed_end, last_stable, plan_read
 from transforms.kraft.replay.transactions import Marker, read_transactions
 from transforms.outcome import EVIDENCE_LIMIT, found
 from transforms.properties import MetaProperties, NodeProperties, NodeSettings, PropertyFiles, ensemble
@@ -37,6 +37,7 @@ from transforms.reconcile.judge.facts import (
     known_identities,
 )
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.summary import notes
 from transforms.reconcile.judge.zookeeper_writes import Election, ZooKeeperWrites
 
 CLUSTER_ID = "4fGkGQ8UQrWJxrkiL2NvRg"
@@ -871,3 +872,30 @@ def test_whoever_accepts_interruptions_is_warned_of_them_and_may_upgrade() -> No
 def test_4_1_alone_throws_on_a_clearing_after_a_removal(version: str | None, verdict: str) -> None:
     facts = replace(kraft_clusters.kraft(), findings={CLEAR_REMOVED: ONE}, kafka_version=version)
     assert verdicts(facts)["LOG-02"].verdict == verdict
+
+
+def test_a_load_whose_end_only_the_leaders_copy_has_is_no_open_transaction() -> None:
+    """Of copies taken one after the other the majority ends inside it: that is no fault of the cluster."""
+    transactions = load()
+    proved = last_stable(CommittedEnd(LOAD_BEGIN + 2, "majority", "two have it"), transactions)
+    result = verdicts(replace(dual_write(), committed=proved))["CAP-06"]
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        [
+            f"transaction ZK Migration, open since offset {LOAD_BEGIN}, ends at offset {LOAD_END}, which is not proved "
+            "committed: give the logs of a majority of the voters, copied at one time"
+        ],
+    )
+    whole = last_stable(CommittedEnd(LOAD_END + 1, "majority", "two have it"), transactions)
+    assert verdicts(replace(dual_write(), committed=whole))["CAP-06"].verdict == "pass"
+    before = last_stable(CommittedEnd(LOAD_BEGIN, "checkpoint", "one has it"), transactions)
+    assert verdicts(replace(dual_write(), committed=before))["CAP-06"].verdict == "pass"
+
+
+def test_records_of_an_open_transaction_are_not_called_unproved() -> None:
+    transactions = load(Marker(380, "BEGIN_TRANSACTION_RECORD", "again", NOW))
+    facts = dual_write()
+    assert facts.plan is not None
+    proved = last_stable(CommittedEnd(facts.plan.leading.end, "high_watermark", "the leader said so"), transactions)
+    assert proved.end_exclusive == 380
+    assert not [text for text in notes(replace(facts, committed=proved, transactions=transactions)) if "proved" in text]

@@ -12,8 +12,9 @@ import pytest
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.report import CheckResult, Divergences, Lag, MigrationSummary, Report
 from tests.reconcile.kraft_clusters import END, EPOCH, HOUR, NODES, NOW, copy
-from transforms.kraft.quorum import committed_end, plan_read
-from transforms.kraft.replay.transactions import read_transactions
+from transforms.kraft.quorum import CommittedEnd, committed_end, last_stable, plan_read
+from transforms.kraft.replay.transactions import BEGIN, Marker, read_transactions
+from transforms.kraft.replay.transactions import END as END_OF_IT
 from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide
 from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
@@ -144,6 +145,19 @@ def test_the_same_records_are_another_phase_by_who_holds_the_controller() -> Non
     assert FirstLook(given(ELECTED, state(2, 2)), ANSWERS).phase is Phase.WAITING
     assert FirstLook(given(*MIGRATING, state(1000, 3)), ANSWERS).phase is Phase.FINALIZED
     assert FirstLook(given(side=None), ANSWERS).phase is Phase.ZOOKEEPER
+
+
+def test_a_load_whose_end_is_not_proved_committed_still_waits() -> None:
+    """The leader's copy has the load's end; the others were taken before it."""
+    markers = (record(BEGIN, 10, name="ZK Migration"), record(END_OF_IT, 91))
+    transactions = read_transactions([Marker(each["offset"], each["type"], None, NOW) for each in markers])
+    planned = replace(side(*MIGRATING, *markers), transactions=transactions)
+
+    def phase(committed: int) -> Phase:
+        proved = last_stable(CommittedEnd(committed, "majority", ""), transactions)
+        return FirstLook(given(side=replace(planned, committed=proved)), ANSWERS).phase
+
+    assert [phase(end) for end in (11, 90, 91, 92)] == [Phase.WAITING, Phase.WAITING, Phase.WAITING, Phase.DUAL_WRITE]
 
 
 def test_a_tree_with_topics_beside_a_log_without_any_is_in_zookeeper_mode() -> None:

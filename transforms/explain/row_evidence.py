@@ -134,12 +134,12 @@ def _zookeeper_side(row: RowKey, found: RowEvidence) -> Side:
 def _kraft_side(row: RowKey, found: RowEvidence) -> Side:
     if found.side is None:
         return Side("KRaft", "not collected", "")
-    return _side_at(row, found.side, found.versions, found.side.committed.end_exclusive - 1)
+    return _side_at(row, found.side, found.versions, found.side.committed.proved_exclusive - 1)
 
 
 def _side_at(row: RowKey, side: KraftSide, versions: Sequence[VersionAfter], offset: int) -> Side:
     version = state_at(versions, offset, side.transactions.discarded_at(offset))
-    proved = "" if offset < side.committed.end_exclusive else ", not proved committed"
+    proved = "" if offset < side.committed.proved_exclusive else ", not proved committed"
     name = f"KRaft after offset {offset} (inclusive{proved})"
     waiting = _open_transaction(side, versions, offset)
     if version is None:
@@ -164,7 +164,7 @@ def _notes(row: RowKey, found: RowEvidence) -> list[str]:
         notes.append(
             f"/migration is at offset {found.mirrored_offset}: what the log did up to there (inclusive) should be in ZooKeeper."
         )
-    end = None if found.side is None else found.side.committed.end_exclusive
+    end = None if found.side is None else found.side.committed.proved_exclusive
     if end is not None and any(version.offset >= end for version in found.versions):
         notes.append(f"Records from offset {end} on are not proved committed.")
     if found.mode != _KRAFT_ONLY and not found.has_transactions:

@@ -8,8 +8,10 @@ Copies disagree only in a suffix that was never committed; there the copy with t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from transforms.kraft.replay.transactions import TransactionLog
 
 
 @dataclass(frozen=True)
@@ -317,12 +319,34 @@ def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
 class CommittedEnd:
     """Everything below `end_exclusive` is committed; `proof` is the reason.
 
-    It is one of high_watermark, majority, migration, checkpoint and log_start.
+    It is one of high_watermark, majority, migration, checkpoint and log_start. Where a metadata transaction has not ended at the
+    end that is proved, `end_exclusive` is its beginning, and `proved` that end (exclusive): see `last_stable`.
     """
 
     end_exclusive: int
     proof: str
     explanation: str
+    proved: int | None = None
+
+    @property
+    def proved_exclusive(self) -> int:
+        """Exclusive end of the records that are proved committed, of a transaction that has not ended there too."""
+        return self.end_exclusive if self.proved is None else self.proved
+
+
+def last_stable(committed: CommittedEnd, transactions: TransactionLog) -> CommittedEnd:
+    """The committed end without a transaction that has not ended there, as its records may still come to nothing.
+
+    It is Kafka's last stable offset (`OffsetControlManager.maybeAdvanceLastStableOffset`).
+    """
+    waiting = transactions.open_at(committed.end_exclusive)
+    if waiting is None:
+        return committed
+    why = (
+        f"{committed.explanation}, but the transaction {waiting.name or 'without a name'}, which begins at offset "
+        f"{waiting.begin_inclusive}, has not ended there: none of it is in effect"
+    )
+    return replace(committed, end_exclusive=waiting.begin_inclusive, explanation=why, proved=committed.end_exclusive)
 
 
 def committed_end(

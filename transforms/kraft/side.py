@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 
 from schemas.kraft.feature_levels import ELR_VERSION
 from schemas.kraft.metadata_versions import FEATURE_NAME
-from transforms.kraft.quorum import CommittedEnd, LogCopy, NoUsableLogError, ReadPlan, committed_end, plan_read
+from transforms.kraft.quorum import (
+    CommittedEnd,
+    LogCopy,
+    NoUsableLogError,
+    ReadPlan,
+    committed_end,
+    last_stable,
+    plan_read,
+)
 from transforms.kraft.replay.extent import Extent, Ranges
 from transforms.kraft.replay.transactions import MARKERS, Marker, TransactionLog, read_transactions
 
@@ -87,10 +95,18 @@ class KraftSide:
         """First offset of the log's own records that counts."""
         return self.base or 0
 
+    def in_effect(self, kind: str) -> list[Milestone]:
+        """The records of a type, in log order, but those of transactions that were aborted or have not ended.
+
+        One that ends past the committed end has not: it may be the load, which then is not done.
+        """
+        committed = self.transactions.discarded_at(self.committed.proved_exclusive - 1)
+        waiting = (*self.transactions.discarded, *committed)
+        return [m for m in self.milestones if m["type"] == kind and not _within(m["offset"], waiting)]
+
     def states(self) -> list[tuple[int, int]]:
-        """Offset and code of every ZkMigrationState record, in log order."""
-        states = [m for m in self.milestones if m["type"] == STATE]
-        return [(m["offset"], json.loads(m["data"])["zkMigrationState"]) for m in states]
+        """Offset and code of every ZkMigrationState record that is in effect, in log order."""
+        return [(m["offset"], json.loads(m["data"])["zkMigrationState"]) for m in self.in_effect(STATE)]
 
     def dual_write(self) -> tuple[int, int | None] | None:
         """Offsets between which the log is in dual write, by the bytes of every release whose controllers use them."""
@@ -119,6 +135,10 @@ class KraftSide:
         bodies = [json.loads(m["data"]) for m in self.milestones if m["type"] == FEATURE_LEVEL and m["offset"] < offset]
         levels: list[int] = [body["featureLevel"] for body in bodies if body["name"] == feature]
         return levels[-1] if levels else None
+
+
+def _within(offset: int, ranges: Ranges) -> bool:
+    return any(begin <= offset and (last is None or offset <= last) for begin, last in ranges)
 
 
 @cache
@@ -160,7 +180,8 @@ def kraft_side(
         for row in applied
         if row["type"] in MARKERS
     ]
-    return KraftSide(facts, plan, committed, applied, read_transactions(markers), kept)
+    transactions = read_transactions(markers)
+    return KraftSide(facts, plan, last_stable(committed, transactions), applied, transactions, kept)
 
 
 def _in_log_order(rows: Iterable[Milestone], base: int | None, start: int | None) -> list[Milestone]:
@@ -206,7 +227,7 @@ def keep_at(side: KraftSide, after: int, every: int) -> int | None:
     if states and states[-1][1] == PRE_MIGRATION:
         # A load without transactions may be in progress, and is judged as a whole.
         return None
-    pending = side.transactions.open
+    pending = side.transactions.open_at(after)
     end = after if pending is None else min(after, pending.begin_inclusive)
     known = 0 if side.kept is None else side.kept.offset
     return end if end - known >= every and end > side.plan.start else None

@@ -59,6 +59,11 @@ class TransactionLog:
             if t.outcome != "end" or t.end_inclusive is None or t.end_inclusive > offset
         )
 
+    def open_at(self, end: int) -> MetadataTransaction | None:
+        """The transaction that has begun below `end` (exclusive) and has not ended there; None without one."""
+        begun = [t for t in self.transactions if t.begin_inclusive < end]
+        return next((t for t in begun if t.end_inclusive is None or t.end_inclusive >= end), None)
+
     @property
     def open(self) -> MetadataTransaction | None:
         """The transaction that is still open at the end of the log."""

@@ -26,7 +26,7 @@ class FirstLook:
     """One cluster after the first questions.
 
     `brokers` and `controllers` are silver rows of both sides, `features` KRaft's finalised levels; `states`, `epochs` and
-    `levels` are the records of those kinds that the log has, in its order.
+    `levels` are the records of those kinds that the log has, in its order, `states` those in effect.
     """
 
     def __init__(self, given: Given, answers: Rows) -> None:
@@ -39,7 +39,7 @@ class FirstLook:
         self.release = self._release()
         self.states = [
             StateChange(record["offset"], json.loads(record["data"])["zkMigrationState"], record["append_time"])
-            for record in self._records(STATE)
+            for record in (given.side.in_effect(STATE) if given.side else ())
         ]
         self.epochs = self._epochs()
         self.levels = self._levels()

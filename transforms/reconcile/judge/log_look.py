@@ -69,7 +69,7 @@ class LogParams:
             _loads(side),
             frozenset(offsets),
             None if side.kept is None else side.extent().start,
-            side.committed.end_exclusive,
+            side.committed.proved_exclusive,
         )
 
 

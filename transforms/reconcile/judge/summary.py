@@ -234,8 +234,8 @@ def notes(facts: Facts) -> list[str]:
     if (
         facts.committed is not None
         and facts.plan is not None
-        and facts.committed.end_exclusive < facts.plan.leading.end
+        and facts.committed.proved_exclusive < facts.plan.leading.end
     ):
-        tail = facts.plan.leading.end - facts.committed.end_exclusive
+        tail = facts.plan.leading.end - facts.committed.proved_exclusive
         said.append(f"the last {tail} records of the log are not proved committed; they are judged separately")
     return said

@@ -131,7 +131,7 @@ def _why_so_early(facts: Facts) -> str:
 
 
 def _no_open_transaction(facts: Facts) -> Outcome:
-    """CAP-06."""
+    """CAP-06. Of copies that were taken one after the other, the leader's alone may have the transaction's end."""
     log = facts.transactions
     if log is None:
         return unknown("no log could be read")
@@ -141,6 +141,12 @@ def _no_open_transaction(facts: Facts) -> Outcome:
         if t.outcome == "open"
     ]
     problems += [f"{marker.type} at offset {marker.offset} has no partner" for marker in log.unmatched]
+    waiting = None if problems or facts.committed is None else log.open_at(facts.committed.proved_exclusive)
+    if waiting is not None:
+        return unknown(
+            f"transaction {waiting.name or 'without a name'}, open since offset {waiting.begin_inclusive}, ends at offset "
+            f"{waiting.end_inclusive}, which is not proved committed: give the logs of a majority of the voters, copied at one time"
+        )
     return found(problems)
 
 
