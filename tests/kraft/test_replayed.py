@@ -315,6 +315,28 @@ def test_the_load_waits_while_its_end_is_not_committed() -> None:
     assert side_of(aborted).states() == [(1, 2)]
 
 
+def test_a_level_of_a_transaction_that_came_to_nothing_is_not_the_finalised_one() -> None:
+    elr = "eligible.leader.replicas.version"
+    aborted = placed([level(19), begin(), level(21), level(1, elr), ABORTED, topic("a", "A")])
+    assert (side_of(aborted).metadata_version(6), side_of(aborted).has_elr(6)) == (19, False)
+    ended = placed([level(19), begin(), level(21), level(1, elr), END, topic("a", "A")])
+    side = side_of(ended)
+    assert [side.metadata_version(offset) for offset in (1, 3, 4, 5, 6)] == [19, 19, 19, 21, 21]
+    assert [side.has_elr(offset) for offset in (4, 5)] == [False, True]
+    waiting = side_of(placed([level(19), begin(), level(21)]))
+    assert waiting.metadata_version(3) == 19
+
+
+def test_a_checkpoint_after_an_aborted_transaction_is_compared_by_the_level_in_effect() -> None:
+    """Without the feature a checkpoint has no ELR lists, and the replay need not agree with it in them (CAP-08)."""
+    on = level(1, "eligible.leader.replicas.version")
+    log = placed([level(26), topic("a", "A"), made("A", eligible_leader_replicas=[2]), begin(), on, ABORTED])
+    theirs = [level(26), topic("a", "A"), made("A")]
+    side = kraft_side([copy_row(6, 0, (6,))], milestones(batch(log)), None)
+    assert side is not None
+    assert replayed(ONE, side, [batch(log)], {6: held_at(theirs)}, None).findings.is_empty()
+
+
 def test_versions_begin_past_migration_and_with_the_tail() -> None:
     assert [versions_from(100, seen) for seen in (None, -1, 0, 50, 99, 100, 200)] == [100, 100, 1, 51, 100, 100, 100]
 

@@ -13,7 +13,7 @@ from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.report import CheckResult, Divergences, Lag, MigrationSummary, Report
 from tests.reconcile.kraft_clusters import END, EPOCH, HOUR, NODES, NOW, copy
 from transforms.kraft.quorum import CommittedEnd, committed_end, last_stable, plan_read
-from transforms.kraft.replay.transactions import BEGIN, Marker, read_transactions
+from transforms.kraft.replay.transactions import ABORT, BEGIN, Marker, read_transactions
 from transforms.kraft.replay.transactions import END as END_OF_IT
 from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide
 from transforms.properties import PropertyFiles
@@ -158,6 +158,15 @@ def test_a_load_whose_end_is_not_proved_committed_still_waits() -> None:
         return FirstLook(given(side=replace(planned, committed=proved)), ANSWERS).phase
 
     assert [phase(end) for end in (11, 90, 91, 92)] == [Phase.WAITING, Phase.WAITING, Phase.WAITING, Phase.DUAL_WRITE]
+
+
+def test_a_level_of_an_aborted_transaction_is_none_of_the_clusters_levels() -> None:
+    """One that may still take effect is: it must not be reported as missing."""
+    log = (ELECTED, LEVEL, record(FEATURE_LEVEL, 11, name="metadata.version", featureLevel=21))
+    for end, levels in ((ABORT, [19]), (END_OF_IT, [19, 21]), (None, [19, 21])):
+        markers = [Marker(10, BEGIN, "x", NOW), *([Marker(12, end, None, NOW)] if end else [])]
+        planned = replace(side(*log), transactions=read_transactions(markers))
+        assert [change.level for change in FirstLook(given(side=planned), ANSWERS).levels] == levels
 
 
 def test_a_tree_with_topics_beside_a_log_without_any_is_in_zookeeper_mode() -> None:

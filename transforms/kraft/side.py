@@ -101,8 +101,15 @@ class KraftSide:
         One that ends past the committed end has not: it may be the load, which then is not done.
         """
         committed = self.transactions.discarded_at(self.committed.proved_exclusive - 1)
-        waiting = (*self.transactions.discarded, *committed)
-        return [m for m in self.milestones if m["type"] == kind and not _within(m["offset"], waiting)]
+        return self._outside((*self.transactions.discarded, *committed), kind)
+
+    def not_aborted(self, kind: str) -> list[Milestone]:
+        """The records of a type, in log order, but those of transactions that were aborted."""
+        aborted = [t for t in self.transactions.transactions if t.outcome == "abort"]
+        return self._outside([(t.begin_inclusive, t.end_inclusive) for t in aborted], kind)
+
+    def _outside(self, ranges: Ranges, kind: str) -> list[Milestone]:
+        return [m for m in self.milestones if m["type"] == kind and not _within(m["offset"], ranges)]
 
     def states(self) -> list[tuple[int, int]]:
         """Offset and code of every ZkMigrationState record that is in effect, in log order."""
@@ -132,7 +139,9 @@ class KraftSide:
         return (self._level(ELR_VERSION, offset) or 0) > 0
 
     def _level(self, feature: str, offset: int) -> int | None:
-        bodies = [json.loads(m["data"]) for m in self.milestones if m["type"] == FEATURE_LEVEL and m["offset"] < offset]
+        waiting = self.transactions.discarded_at(offset - 1)
+        below = [m for m in self.milestones if m["type"] == FEATURE_LEVEL and m["offset"] < offset]
+        bodies = [json.loads(m["data"]) for m in below if not _within(m["offset"], waiting)]
         levels: list[int] = [body["featureLevel"] for body in bodies if body["name"] == feature]
         return levels[-1] if levels else None
 

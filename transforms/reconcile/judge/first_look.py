@@ -26,7 +26,8 @@ class FirstLook:
     """One cluster after the first questions.
 
     `brokers` and `controllers` are silver rows of both sides, `features` KRaft's finalised levels; `states`, `epochs` and
-    `levels` are the records of those kinds that the log has, in its order, `states` those in effect.
+    `levels` are the records of those kinds that the log has, in its order, `states` those in effect,
+    `levels` those of no aborted transaction.
     """
 
     def __init__(self, given: Given, answers: Rows) -> None:
@@ -166,7 +167,9 @@ class FirstLook:
         ]
 
     def _levels(self) -> list[LevelChange]:
-        rows = [(record["offset"], json.loads(record["data"])) for record in self._records(FEATURE_LEVEL)]
+        # Those of a transaction that has not ended are listed: a level that may be on its way is not missing.
+        records = self.given.side.not_aborted(FEATURE_LEVEL) if self.given.side else ()
+        rows = [(record["offset"], json.loads(record["data"])) for record in records]
         return [LevelChange(offset, body["featureLevel"], body["name"]) for offset, body in rows]
 
     def _phase(self) -> Phase:
