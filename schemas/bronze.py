@@ -146,6 +146,14 @@ VOTER_ENDS = ArrayType(
         ]
     )
 )
+VOTER_DIRECTORIES = ArrayType(
+    StructType(
+        [
+            StructField("voter_id", IntegerType()),
+            StructField("directory_id", StringType()),
+        ]
+    )
+)
 LOG_COPY_COLUMNS = (
     column("controller_id", IntegerType(), "node.id (or broker.id) of meta.properties."),
     column("location", StringType(), "Folder the copy was read from."),
@@ -204,6 +212,11 @@ LOG_COPY_COLUMNS = (
         "bootstrap_level",
         IntegerType(),
         "metadata.version of the bootstrap.checkpoint next to the log; null without one, or without a level in it.",
+    ),
+    column(
+        "voter_directories",
+        VOTER_DIRECTORIES,
+        "Directory ids of `voters`, as far as they are known (KIP-853): a controller with another one is an observer.",
     ),
 )
 

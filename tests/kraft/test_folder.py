@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from jobs.sources.kraft.folder import (
 )
 from jobs.sources.kraft.log import Selection, plan_checkpoint, plan_log, read_records
 from jobs.sources.remote import is_remote, local_path
-from jobs.steps.ingest_kraft import notes_of
+from jobs.steps.ingest_kraft import find_copies, notes_of
 from schemas.bronze import LOG_COPY_COLUMNS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
 from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.masking import UNMASKED
 from transforms.kraft.decode.scan import SegmentScan
+from transforms.kraft.quorum import LogCopy, committed_end
 
 WHOLE = ("3.9.1", "8-zookeeper-behind", 3001)
 FROM_SNAPSHOT = ("3.9.1", "8-zookeeper-behind", 3000)
@@ -43,6 +45,10 @@ def controller(tmp_path: Path) -> Path:
 def copy_in(controller: Path) -> ScannedCopy:
     [copy] = read_copies(controller)
     return copy
+
+
+def ids(copy: ScannedCopy) -> tuple[int, ...]:
+    return tuple(voter for voter, _ in copy.voters)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -63,7 +69,7 @@ def test_facts_of_every_capture(version: str) -> None:
         assert checkpoint
         assert set(checkpoint[1:]) <= set(copy.epoch_starts)
         assert (copy.quorum_leader_id, copy.quorum_leader_epoch) == (quorum["leaderId"], quorum["leaderEpoch"])
-        assert copy.voters == (3000, 3001, 3002)
+        assert ids(copy) == (3000, 3001, 3002)
         assert [file.path.name for file in copy.checkpoints] == sorted(
             path.name for path in folder.iterdir() if path.name.endswith(".checkpoint")
         )
@@ -133,10 +139,10 @@ def test_quorum_state_of_version_1_or_garbage_falls_back_to_the_log(controller: 
     path.write_text(
         '{"leaderId":3001,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
     )
-    assert (copy_in(controller).voters, copy_in(controller).quorum_leader_id) == ((3000, 3001, 3002), 3001)
+    assert (ids(copy_in(controller)), copy_in(controller).quorum_leader_id) == ((3000, 3001, 3002), 3001)
     path.write_bytes(b"\xff{")
     copy = copy_in(controller)
-    assert (copy.voters, copy.quorum_leader_id, copy.problem) == ((3000, 3001, 3002), None, None)
+    assert (ids(copy), copy.quorum_leader_id, copy.problem) == ((3000, 3001, 3002), None, None)
     assert "not readable as JSON" in copy.notes[0]
 
 
@@ -173,7 +179,7 @@ def test_the_voters_of_a_dynamic_quorum_are_in_its_checkpoint_too(
     copy = read_copy(folder)
     assert copy.log_start_offset is not None
     assert copy.log_start_offset > 0
-    assert copy.voters == voters
+    assert ids(copy) == voters
 
 
 def test_a_voter_added_since_a_quorum_became_dynamic_counts_before_what_quorum_state_had(tmp_path: Path) -> None:
@@ -182,7 +188,50 @@ def test_a_voter_added_since_a_quorum_became_dynamic_counts_before_what_quorum_s
     shutil.copytree(log_folder("4.3.1-kraft", "10-four-voters", 3001), folder, copy_function=shutil.copyfile)
     static = {"leaderId": 3000, "leaderEpoch": 1, "data_version": 0, "currentVoters": [{"voterId": 3000}]}
     (folder / "quorum-state").write_text(json.dumps(static))
-    assert read_copy(folder).voters == (3000, 3001, 3002, 3003)
+    assert ids(read_copy(folder)) == (3000, 3001, 3002, 3003)
+
+
+@pytest.mark.parametrize("checkpoint_alone", [False, True])
+def test_the_voters_of_a_dynamic_quorum_have_the_directory_ids_of_their_disks(
+    tmp_path: Path, *, checkpoint_alone: bool
+) -> None:
+    disks = {}
+    for node in (3000, 3001, 3002, 3003):
+        shutil.copytree(
+            log_folder("4.3.1-kraft", "10-four-voters", node).parent,
+            tmp_path / str(node),
+            copy_function=shutil.copyfile,
+        )
+        disks[node] = copy_in(tmp_path / str(node)).directory_id
+    if checkpoint_alone:
+        from_the_newest_checkpoint(tmp_path / "3000" / LOG_FOLDER)
+    copy = copy_in(tmp_path / "3000")
+    assert None not in disks.values()
+    assert copy.voters == tuple(disks.items())
+    assert LogCopy.from_row(copy.row()).voter_directories == tuple(disks.items())
+
+
+def test_the_voters_of_a_static_quorum_have_no_directory_ids(controller: Path) -> None:
+    assert {directory for _, directory in copy_in(controller).voters} == {None}
+    assert LogCopy.from_row(copy_in(controller).row()).voter_directories == ()
+
+
+def test_a_disk_that_was_formatted_again_is_no_majority_with_one_other(tmp_path: Path) -> None:
+    """Of three voters two copies are given, and one of them has another directory id than the voter of its id."""
+    for node in (3001, 3002):
+        shutil.copytree(
+            log_folder("4.3.1-kraft", "1-healthy", node).parent, tmp_path / str(node), copy_function=shutil.copyfile
+        )
+    proofs = []
+    for name in ("as it was", "formatted again"):
+        found = find_copies([str(tmp_path)])
+        assert found.plan is not None
+        proofs.append(
+            (name, committed_end([LogCopy.from_row(c.row()) for c in found.copies], found.plan, None, None).proof)
+        )
+        path = tmp_path / "3001" / "meta.properties"
+        path.write_text(re.sub("directory.id=.*", "directory.id=BBBBBBBBBBBBBBBBBBBBBB", path.read_text()))
+    assert proofs == [("as it was", "majority"), ("formatted again", "log_start")]
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 10_000, b"\0\0\0\1", b"\x01" * 300])

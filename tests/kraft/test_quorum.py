@@ -22,6 +22,7 @@ from transforms.kraft.quorum import (
     committed_end,
     common_end,
     elected_leader,
+    ends_of_voters,
     known_voters,
     plan_read,
 )
@@ -209,6 +210,40 @@ def test_voters_that_one_copy_names_are_known() -> None:
 def test_two_copies_of_one_controller_are_one_voter() -> None:
     twice = [copy(1, 0, 120, ((1, 0),)), replace(copy(1, 0, 110, ((1, 0),)), location="/backup/1")]
     assert committed_end(twice, plan_read(twice), None, None).proof == "log_start"
+
+
+VOTERS_DISKS = ((1, "disk-1"), (2, "disk-2"), (3, "disk-3"))
+
+
+@pytest.mark.parametrize(
+    ("disk", "recorded", "proof"),
+    [
+        ("disk-1", VOTERS_DISKS, "majority"),
+        # Formatted again: the replica has the voter's id, but is an observer until it is made a voter (KIP-853).
+        ("another", VOTERS_DISKS, "log_start"),
+        (None, VOTERS_DISKS, "majority"),
+        ("another", (), "majority"),
+        ("another", ((2, "disk-2"), (3, "disk-3")), "majority"),
+    ],
+)
+def test_a_replica_with_another_directory_than_the_voters_is_no_voter(
+    disk: str | None, recorded: tuple[tuple[int, str], ...], proof: str
+) -> None:
+    first = replace(copy(1, 0, 120, ((1, 0),)), directory_id=disk, voter_directories=recorded)
+    second = replace(copy(2, 0, 120, ((1, 0),)), directory_id="disk-2", voter_directories=recorded)
+    plan = plan_read([first, second])
+    assert committed_end([first, second], plan, None, None).proof == proof
+    assert ends_of_voters([first, second], plan) == ({1: 120, 2: 120} if proof == "majority" else {2: 120})
+
+
+def test_a_voters_own_disk_counts_beside_its_copy_of_another_one() -> None:
+    mine = [
+        replace(copy(1, 0, 120, ((1, 0),)), directory_id=disk, location=f"/{disk}") for disk in ("another", "disk-1")
+    ]
+    three = [replace(each, voter_directories=VOTERS_DISKS) for each in [*mine, copy(2, 0, 110, ((1, 0),))]]
+    assert committed_end(three, plan_read(three), None, None).explanation == (
+        "2 of 3 voters' copies hold every record below 110"
+    )
 
 
 def test_copies_that_no_file_names_are_used_and_told_by_their_folders() -> None:

@@ -377,6 +377,19 @@ def test_a_level_that_is_not_proved_committed_is_not_missing() -> None:
     assert verdict("FEAT-07", replace(facts, levels=())).verdict == "fail"
 
 
+def test_a_disk_that_was_formatted_again_says_nothing_of_its_voters_lag() -> None:
+    disks = tuple((node, f"disk-of-{node}") for node in NODES)
+    *whole, last = [replace(each, voter_directories=disks) for each in kraft().copies]
+    copies = [*whole, replace(last, directory_id="another")]
+    result = verdict("UPG-05", kraft(copies=copies, plan=plan_read(copies)))
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["/logs/3002 has another directory id than the voter: the lag of controller 3002 is unknown"],
+    )
+    same = [*whole, last]
+    assert verdict("UPG-05", kraft(copies=same, plan=plan_read(same))).verdict == "pass"
+
+
 @pytest.mark.parametrize("values", [{"problem": "torn"}, {"log_end": None}, {"controller_id": None, "problem": "torn"}])
 def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any]) -> None:
     *whole, last = kraft().copies

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from schemas.kraft.enums import DIRECTORY_MIGRATING
 from transforms.kraft.replay.transactions import TransactionLog
 
 
@@ -31,7 +32,7 @@ class LogCopy:
     `controller_id` is None for a copy without meta.properties. `directory_id` is that of meta.properties, `largest_batch`
     in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None if unknown. A copy that was
     fetched from the leader has its `high_watermark` (exclusive), the time of the leader's answer (`fetched_at`, milliseconds), and
-    the voters' log ends then.
+    the voters' log ends then. `voter_directories` are the directory ids of the voters, as far as they are known (KIP-853).
     """
 
     controller_id: int | None
@@ -54,6 +55,7 @@ class LogCopy:
     high_watermark: int | None = None
     fetched_at: int | None = None
     voter_ends: tuple[tuple[int, int], ...] = ()
+    voter_directories: tuple[tuple[int, str], ...] = ()
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> LogCopy:
@@ -83,6 +85,7 @@ class LogCopy:
             high_watermark=row.get("high_watermark"),
             fetched_at=row.get("fetched_at"),
             voter_ends=tuple((e["voter_id"], e["log_end_offset"]) for e in row.get("voter_ends") or ()),
+            voter_directories=tuple((e["voter_id"], e["directory_id"]) for e in row.get("voter_directories") or ()),
         )
 
     @property
@@ -292,15 +295,41 @@ def _whose(copy: LogCopy) -> str:
 
 def known_voters(copies: Sequence[LogCopy], plan: ReadPlan | None) -> tuple[int, ...]:
     """The quorum's voters, from the leading copy or else from the newest that names them; none when no copy does."""
+    naming = _naming_voters(copies, plan)
+    return () if naming is None else naming.voters
+
+
+def _naming_voters(copies: Sequence[LogCopy], plan: ReadPlan | None) -> LogCopy | None:
     if plan is not None and plan.leading.voters:
-        return plan.leading.voters
-    naming = [copy for copy in copies if copy.voters]
-    return max(naming, key=lambda copy: (copy.last_epoch or 0, copy.end)).voters if naming else ()
+        return plan.leading
+    return max(
+        (copy for copy in copies if copy.voters), key=lambda copy: (copy.last_epoch or 0, copy.end), default=None
+    )
 
 
-def ends_of_voters(copies: Sequence[LogCopy]) -> dict[int, int]:
+def copies_of_observers(copies: Sequence[LogCopy], plan: ReadPlan | None) -> list[LogCopy]:
+    """Copies of controllers that have a voter's id, but another directory id than the voter: their disk was formatted again.
+
+    The leader takes them for observers (KIP-853, `LeaderState.getOrCreateReplicaState`).
+    """
+    naming = _naming_voters(copies, plan)
+    directories = {} if naming is None else dict(naming.voter_directories)
+    return [
+        copy
+        for copy in copies
+        if copy.controller_id in directories
+        and copy.directory_id not in (None, DIRECTORY_MIGRATING, directories[copy.controller_id])
+    ]
+
+
+def ends_of_voters(copies: Sequence[LogCopy], plan: ReadPlan | None) -> dict[int, int]:
     """Log end (exclusive) by controller: as the leader reported it last, otherwise that of the controller's copy."""
-    ends = {copy.controller_id: copy.end for copy in copies if copy.has_log and copy.controller_id is not None}
+    observers = copies_of_observers(copies, plan)
+    ends = {
+        copy.controller_id: copy.end
+        for copy in copies
+        if copy.has_log and copy.controller_id is not None and copy not in observers
+    }
     fetched = [copy for copy in copies if copy.fetched_at is not None]
     newest = max(fetched, key=lambda copy: copy.fetched_at or 0, default=None)
     return ends if newest is None else {**ends, **dict(newest.voter_ends)}
@@ -402,8 +431,9 @@ def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd |
         return None
     # Two copies of one controller are one voter's, which held what the longer of them holds.
     held_by = dict.fromkeys(voters, 0)
+    observers = copies_of_observers(copies, plan)
     for copy in copies:
-        if copy.has_log and copy.controller_id in held_by:
+        if copy.has_log and copy.controller_id in held_by and copy not in observers:
             held_by[copy.controller_id] = max(held_by[copy.controller_id], _agreed_end(copy, leading))
     ends = sorted(held_by.values(), reverse=True)
     offset = ends[len(voters) // 2]

@@ -24,6 +24,7 @@ from transforms.kraft.decode.scan import (
     SPLIT_BYTES,
     ByteRange,
     SegmentScan,
+    Voters,
     checkpoint_problem,
     checkpoint_voters,
     scan_segment,
@@ -67,7 +68,7 @@ class SegmentFile:
 class CheckpointFile:
     """One metadata snapshot; everything below `offset` (exclusive) is in it. `problem` is the reason why it is incomplete.
 
-    `voters` are those of a dynamic quorum, None for a static one.
+    `voters` are those of a dynamic quorum with their directory ids, None for a static one.
     """
 
     path: Path
@@ -76,7 +77,7 @@ class CheckpointFile:
     size: int
     problem: str | None
     location: str
-    voters: tuple[int, ...] | None = None
+    voters: Voters | None = None
 
     @property
     def complete(self) -> bool:
@@ -100,7 +101,7 @@ class ScannedCopy:
     checkpoints: tuple[CheckpointFile, ...]
     quorum_leader_id: int | None
     quorum_leader_epoch: int | None
-    voters: tuple[int, ...]
+    voters: Voters
     producer_snapshot_offset: int | None
     bytes: int
     torn_tail_bytes: int
@@ -130,7 +131,7 @@ class ScannedCopy:
             ],
             "quorum_leader_id": self.quorum_leader_id,
             "quorum_leader_epoch": self.quorum_leader_epoch,
-            "voters": list(self.voters),
+            "voters": [voter for voter, _ in self.voters],
             "producer_snapshot_offset": self.producer_snapshot_offset,
             "high_watermark": None if self.proof is None else self.proof.high_watermark,
             "fetched_at": None if self.proof is None else self.proof.finished_ms,
@@ -144,6 +145,11 @@ class ScannedCopy:
             "directory_id": self.directory_id,
             "largest_batch_bytes": self.largest_batch_bytes,
             "bootstrap_level": self.bootstrap_level,
+            "voter_directories": [
+                {"voter_id": voter, "directory_id": directory}
+                for voter, directory in self.voters
+                if directory is not None
+            ],
         }
 
 
@@ -394,7 +400,7 @@ def _quorum_state(folder: Path, notes: list[str]) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def _voters(quorum: dict[str, Any], scans: list[SegmentScan], checkpoints: list[CheckpointFile]) -> tuple[int, ...]:
+def _voters(quorum: dict[str, Any], scans: list[SegmentScan], checkpoints: list[CheckpointFile]) -> Voters:
     """Voters of the log's newest LeaderChange or KRaftVoters, else of the newest checkpoint, else of quorum-state.
 
     quorum-state comes last: a static quorum that became dynamic keeps its old voters there until the next election, and a
@@ -408,7 +414,7 @@ def _voters(quorum: dict[str, Any], scans: list[SegmentScan], checkpoints: list[
     if not isinstance(voters, list):
         return ()
     ids = [_number(voter.get("voterId")) for voter in voters if isinstance(voter, dict)]
-    return tuple(sorted(voter for voter in ids if voter is not None))
+    return tuple((voter, None) for voter in sorted(voter for voter in ids if voter is not None))
 
 
 def _epoch_starts(scans: list[SegmentScan]) -> tuple[tuple[int, int], ...]:

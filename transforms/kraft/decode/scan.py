@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from schemas.kraft.control import CONTROL_TYPES, KRAFT_VOTERS, LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from schemas.kraft.enums import DIRECTORY_MIGRATING
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES, Continuation
 from transforms.kraft.decode.framing import HEADER_SIZE, BatchHeader, Damage, frames, read_header
@@ -25,6 +28,10 @@ class ByteRange:
     start: int
     end: int
     continuation: Continuation
+
+
+# Ids and directory ids (KIP-853), None where there is none.
+Voters = tuple[tuple[int, str | None], ...]
 
 
 @dataclass
@@ -44,7 +51,7 @@ class SegmentScan:
     torn_bytes: int = 0
     epoch_starts: list[tuple[int, int]] = field(default_factory=list)
     ranges: list[ByteRange] = field(default_factory=list)
-    voters: tuple[int, ...] | None = None
+    voters: Voters | None = None
     leader_id: int | None = None
     largest_batch: int = 0
 
@@ -189,7 +196,15 @@ def _read_quorum(scan: SegmentScan, data: bytes, batch: BatchHeader) -> None:
         except WireError:
             continue
         scan.leader_id = values.get("leaderId", scan.leader_id)
-        scan.voters = tuple(sorted(voter["voterId"] for voter in values["voters"]))
+        scan.voters = tuple(
+            (voter["voterId"], _directory(voter)) for voter in sorted(values["voters"], key=itemgetter("voterId"))
+        )
+
+
+def _directory(voter: Mapping[str, Any]) -> str | None:
+    """A voter's directory id; none in a static quorum, and zero in a dynamic one that was static until it is known."""
+    directory = voter.get("voterDirectoryId")
+    return None if directory == DIRECTORY_MIGRATING else directory
 
 
 def checkpoint_problem(data: bytes) -> str | None:
@@ -209,7 +224,7 @@ def checkpoint_problem(data: bytes) -> str | None:
     return None if _has_control(data, last, SNAPSHOT_FOOTER.key) else "the footer is missing"
 
 
-def checkpoint_voters(data: bytes) -> tuple[int, ...] | None:
+def checkpoint_voters(data: bytes) -> Voters | None:
     """Voters by the KRaftVoters record in a snapshot's first batch; None for a static quorum's snapshot, which has none (KIP-853)."""
     first = next(frames(data), None)
     if not isinstance(first, BatchHeader) or not first.control:

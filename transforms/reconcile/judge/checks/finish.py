@@ -79,12 +79,12 @@ def _controllers_close(facts: Facts) -> Outcome:
 
 def voters_without_end(facts: Facts) -> set[int]:
     """Voters whose log end is unknown: no copy and no leader's answer has it."""
-    return set(facts.voters) - ends_of_voters(facts.copies).keys()
+    return set(facts.voters) - ends_of_voters(facts.copies, facts.plan).keys()
 
 
 def far_behind(facts: Facts) -> dict[int, str]:
     """Voters whose log ends far before the best one, each with the evidence; voters with an unknown end are left out."""
-    ends = ends_of_voters(facts.copies)
+    ends = ends_of_voters(facts.copies, facts.plan)
     if facts.plan is None or not ends:
         return {}
     best = max(facts.plan.leading.end, *ends.values())

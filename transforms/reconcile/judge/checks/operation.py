@@ -21,7 +21,7 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
 )
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
-from transforms.kraft.quorum import LogCopy
+from transforms.kraft.quorum import LogCopy, copies_of_observers
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.finish import far_behind, voters_without_end
@@ -105,6 +105,11 @@ def _majority_as_proved(facts: Facts) -> Outcome:
     absent, unreadable = voters_without_end(facts), unreadable_copies(facts)
     if unreadable:
         return unknown(f"{unreadable[0].location} can't be read: the lag of controller {listed_ids(absent)} is unknown")
+    others = [copy.location for copy in copies_of_observers(facts.copies, facts.plan) if copy.controller_id in absent]
+    if others:
+        return unknown(
+            f"{others[0]} has another directory id than the voter: the lag of controller {listed_ids(absent)} is unknown"
+        )
     return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown") if absent else found([])
 
 
