@@ -212,6 +212,48 @@ def test_two_copies_of_one_controller_are_one_voter() -> None:
     assert committed_end(twice, plan_read(twice), None, None).proof == "log_start"
 
 
+def in_epoch(node: int, epoch: int, end: int = 50, last: int = 2) -> LogCopy:
+    """A copy whose newest records are of one epoch, while its quorum-state names another one."""
+    return replace(copy(node, 0, end, ((1, 0), (last, 10))), leader_epoch=epoch)
+
+
+@pytest.mark.parametrize(
+    ("copies", "proof"),
+    [
+        # Controller 3 may have been elected in epoch 3 and have other records from offset 10 on. Controller 2 got its own ones
+        # from the leader of epoch 4, and controller 3 can still be elected, by controller 2's vote (figure 8 of Raft's paper).
+        ([in_epoch(1, 2), in_epoch(2, 4)], "log_start"),
+        ([in_epoch(1, 4), in_epoch(2, 4)], "log_start"),
+        ([in_epoch(1, 2), in_epoch(2, 2)], "majority"),
+        # Just after an election: between the two epochs there is none in which others can have been written.
+        ([in_epoch(1, 3), in_epoch(2, 3)], "majority"),
+        ([in_epoch(1, 2), in_epoch(2, 3)], "majority"),
+        # Stopped one after the other: the last ones were candidates again and again. With all logs nobody has other records.
+        ([in_epoch(1, 1, end=10, last=2), in_epoch(2, 2), in_epoch(3, 90)], "majority"),
+        ([in_epoch(1, 7), in_epoch(2, 8), in_epoch(3, 9)], "majority"),
+        # Of the third voter's log there is only one that it no longer has.
+        ([in_epoch(1, 2), in_epoch(2, 4), replace(in_epoch(3, 2), problem="torn")], "log_start"),
+    ],
+)
+def test_records_that_a_later_leader_may_have_sent_are_no_majority_while_a_voters_log_is_missing(
+    copies: list[LogCopy], proof: str
+) -> None:
+    assert committed_end(copies, plan_read(copies), None, None).proof == proof
+
+
+def test_what_the_majority_had_before_a_later_leader_counts() -> None:
+    """Of five voters three have the records of epoch 2 by its own leader, and a fourth one that was elected since."""
+    voters = (1, 2, 3, 4, 5)
+    copies = [replace(in_epoch(node, epoch), voters=voters) for node, epoch in ((1, 2), (2, 2), (3, 3), (4, 9))]
+    end = committed_end(copies, plan_read(copies), None, None)
+    assert (end.end_exclusive, end.explanation) == (50, "3 of 5 voters' copies hold every record below 50")
+
+
+def test_without_quorum_state_a_copy_counts() -> None:
+    copies = [replace(in_epoch(node, 2), leader_epoch=None) for node in (1, 2)]
+    assert committed_end(copies, plan_read(copies), None, None).proof == "majority"
+
+
 VOTERS_DISKS = ((1, "disk-1"), (2, "disk-2"), (3, "disk-3"))
 
 

@@ -432,8 +432,10 @@ def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd |
     # Two copies of one controller are one voter's, which held what the longer of them holds.
     held_by = dict.fromkeys(voters, 0)
     observers = copies_of_observers(copies, plan)
-    for copy in copies:
-        if copy.has_log and copy.controller_id in held_by and copy not in observers:
+    mine = [copy for copy in copies if copy.has_log and copy.controller_id in held_by and copy not in observers]
+    every = held_by.keys() == {copy.controller_id for copy in mine}
+    for copy in mine:
+        if copy.controller_id is not None and (every or not _sent_later(copy, leading)):
             held_by[copy.controller_id] = max(held_by[copy.controller_id], _agreed_end(copy, leading))
     ends = sorted(held_by.values(), reverse=True)
     offset = ends[len(voters) // 2]
@@ -442,6 +444,16 @@ def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd |
         return None
     held = sum(1 for end in ends if end >= offset)
     return CommittedEnd(offset, "majority", f"{held} of {len(voters)} voters' copies hold every record below {offset}")
+
+
+def _sent_later(copy: LogCopy, leading: LogCopy) -> bool:
+    """Whether a leader of a later epoch may have sent the copy's newest records while another one can still replace them.
+
+    By counting, Raft commits records of the leader's own epoch only (figure 8 of its paper). Between the log's last epoch and that
+    of the copy's quorum-state a voter without a copy may have been elected and have other records there. Just after the last epoch
+    nobody can: who was elected then has what its voters had before, and what it sent since.
+    """
+    return copy.leader_epoch is not None and copy.leader_epoch > (leading.last_epoch or 0) + 1
 
 
 def _high_watermark_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd | None:
