@@ -53,7 +53,7 @@ class MigrationSummary:
 
 @dataclass(frozen=True)
 class Lag:
-    """How far ZooKeeper is behind the log, as ZkWriteBehindLag should show it. None where it does not apply."""
+    """How far ZooKeeper is behind the log, as ZkWriteBehindLag should show it. None where it does not apply or is unknown."""
 
     records: int | None
     """Number of records in the log past `/migration`'s offset."""

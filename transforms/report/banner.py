@@ -434,7 +434,8 @@ def _lag_sentence(report: Report) -> str:
     if is_stopped(report) and not lag.records:
         return "Do not trust a lag of 0: nothing writes to ZooKeeper."
     if lag.records is None:
-        return ""
+        # Without a state there is nothing to be behind, as in 3.4.
+        return f"How far ZooKeeper is behind is unknown: {lag.explanation}." if lag.state and lag.explanation else ""
     if lag.records == 0 and defect_count(report):
         return "The lag is 0, so waiting will not repair it."
     if lag.records == 0:

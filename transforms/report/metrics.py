@@ -40,8 +40,8 @@ _OF_GOOD_RUN = {
     "kraft_audit_defects": "Number of differences that are defects, in the last good run.",
     "kraft_audit_defects_new": "Of the defects that the report lists, how many the run before did not have.",
     "kraft_audit_divergences": "Number of all differences, in the last good run.",
-    "kraft_audit_lag_records": "Records of the log that ZooKeeper did not have yet; absent where lag does not apply.",
-    "kraft_audit_lag_seconds": "How far ZooKeeper was behind the log, in seconds; absent where lag does not apply.",
+    "kraft_audit_lag_records": "Records of the log that ZooKeeper did not have yet; absent where lag does not apply or is unknown.",
+    "kraft_audit_lag_seconds": "How far ZooKeeper was behind the log, in seconds; absent where lag does not apply or is unknown.",
 }
 FAMILIES: Mapping[str, str] = _OF_ANY_RUN | _OF_GOOD_RUN
 

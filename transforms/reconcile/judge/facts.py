@@ -66,11 +66,13 @@ class LeaderEpoch:
 class LagMeasure:
     """ZkWriteBehindLag. `seconds` is the age of the oldest record ZooKeeper lacks; `silence` is how long before the
     log's newest record `/migration` was last written (seconds, two clocks: below 0 when ZooKeeper's says later).
-    `changes` are those of the records that change what ZooKeeper holds. `mirrored_age` is how long before the log's newest
-    record the one at `/migration`'s offset was appended (seconds, the controllers' clock alone; None where it was not read).
+    `changes` are those of the records that change what ZooKeeper holds. `records` is None where the log ends before
+    `/migration`'s offset: then all numbers are of the log that was read, and how far ZooKeeper is behind is unknown.
+    `mirrored_age` is how long before the log's newest record the one at `/migration`'s offset was appended (seconds, the
+    controllers' clock alone; None where it was not read).
     """
 
-    records: int
+    records: int | None
     seconds: float
     silence: float | None
     changes: int
@@ -295,6 +297,14 @@ class Facts:
     def compared_offset(self) -> int | None:
         """kraft_metadata_offset of `/migration` in that tree."""
         return (self.compared_znodes or {}).get("kraft_metadata_offset")
+
+    @property
+    def ends_early(self) -> str | None:
+        """Why nobody knows what ZooKeeper lacks: the log ends before the newest `/migration`; None if it reaches it."""
+        offset = self.migration_offset
+        if offset is None or self.plan is None or offset < self.plan.leading.end:
+            return None
+        return f"the log ends at offset {self.plan.leading.end - 1}, /migration is at {offset}: copy the logs again, after ZooKeeper"
 
     def found(self, *codes: str) -> Sample:
         """What the tables hold under the codes: a check's id, or a finding's code of S§11."""

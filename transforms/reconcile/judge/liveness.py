@@ -49,9 +49,11 @@ def liveness(facts: Facts) -> Liveness | None:
     silence = _silence(facts)
     # Records that were appended while the two sides were read, ZooKeeper first, are not lag.
     late = max(0.0, lag.seconds - facts.reading_ms / 1000)
-    behind = f"ZooKeeper is {lag.records} records and {late:.1f} s behind"
+    behind = facts.ends_early or f"ZooKeeper is {lag.records} records and {late:.1f} s behind"
     if silence is not None and silence > facts.lag_limit:
-        clean = facts.plan is not None and facts.plan.leading.stopped_cleanly and not lag.changes
+        clean = (
+            facts.plan is not None and facts.plan.leading.stopped_cleanly and not lag.changes and not facts.ends_early
+        )
         return Liveness(LivenessState.STOPPED, silence, f"{_since(facts, silence)}; {behind}", in_order=clean)
     if late > facts.lag_limit:
         return Liveness(LivenessState.BEHIND, silence, behind)
@@ -82,6 +84,11 @@ def log_age(facts: Facts) -> float:
     return (max(moments) - end) / 1000
 
 
+def ends_long_before(facts: Facts) -> str | None:
+    """`Facts.ends_early`, unless both sides were copied within the time that copies may be apart: dual write is judged then."""
+    return facts.ends_early if log_age(facts) > facts.capture_skew_limit else None
+
+
 def _silence(facts: Facts) -> float | None:
     """Seconds between the last write of `/migration` and the capture.
 
@@ -103,18 +110,13 @@ def _written(facts: Facts, lag: LagMeasure, end: int) -> float:
     """When `/migration` was last written by the controllers' clock, as far as can be told; milliseconds."""
     written = end - lag.silence * 1000 - _skew_ms(facts) if lag.silence is not None else end
     appended = None if lag.mirrored_age is None else end - lag.mirrored_age * 1000
-    ahead = written > end + facts.alive_limit * 1000 and not _beyond_the_log(facts)
+    # /migration that names a record after the log's end is no clock that is ahead: the copy of the log is the older side.
+    ahead = written > end + facts.alive_limit * 1000 and facts.ends_early is None
     if ahead and measured_skew(facts) is None:
         # ZooKeeper's clock is ahead and hides how long ago it was; the log's own clock decides.
         return end - lag.seconds * 1000 if appended is None else appended
     # It was not written before the record that it names: a clock that is behind makes no silence.
     return written if appended is None else max(written, appended)
-
-
-def _beyond_the_log(facts: Facts) -> bool:
-    """`/migration` names a record after the log's end: the copy of the log is the older side."""
-    offset = facts.migration_offset
-    return offset is not None and facts.plan is not None and offset >= facts.plan.leading.end
 
 
 def clocks(facts: Facts) -> Clocks:

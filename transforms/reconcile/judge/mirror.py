@@ -73,8 +73,9 @@ def mirror_position(times: Row | None, given: Given, kafka_version: str | None) 
 
 def _lag(times: Row, side: KraftSide, offset: int, written: int | None) -> LagMeasure:
     newest, oldest, appended = times["newest"], times["oldest_behind"], times["at_migration"]
+    records = side.plan.leading.end - 1 - offset
     return LagMeasure(
-        records=max(0, side.plan.leading.end - 1 - offset),
+        records=records if records >= 0 else None,
         seconds=0.0 if oldest is None else (newest - oldest) / 1000,
         silence=None if newest is None or written is None else (newest - written) / 1000,
         changes=times["changes"],

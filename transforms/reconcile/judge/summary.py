@@ -132,6 +132,8 @@ def lag(facts: Facts) -> Lag:
         return Lag(None, None, None, "the cluster is not in dual write")
     text = "" if now.state is LivenessState.LIVE else now.text
     state = "stopped in order" if now.in_order else now.state.value
+    if facts.ends_early is not None:
+        return Lag(None, None, now.alive, text or facts.ends_early, state)
     return Lag(facts.lag.records, facts.lag.seconds, now.alive, text, state)
 
 

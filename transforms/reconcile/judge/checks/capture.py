@@ -12,7 +12,7 @@ from transforms.outcome import Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts
-from transforms.reconcile.judge.liveness import LivenessState, captured, clocks, liveness
+from transforms.reconcile.judge.liveness import LivenessState, captured, clocks, ends_long_before, liveness
 from transforms.reconcile.judge.load import history_from
 
 # So many records are named where a text must be short.
@@ -71,7 +71,7 @@ def _log_start(facts: Facts) -> Outcome:
 
 
 def _log_reaches_migration(facts: Facts) -> Outcome:
-    """CAP-04. Of a data folder, at the barrier: a tree that was copied later than the log continues past it."""
+    """CAP-04. Rows of a data folder are compared at a barrier, so that its tree may be some seconds newer than the log."""
     offset = facts.compared_offset
     if offset is None or facts.plan is None:
         return unknown("/migration or the log was not read")
@@ -83,19 +83,31 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
     epoch = leading.epoch_at(offset)
     wanted = (facts.compared_znodes or {}).get("kraft_metadata_epoch")
     if epoch is None or epoch == wanted:
-        return _log_has_what_lags(facts, offset)
+        return _undecided_lag(facts, offset) or _short_of_the_newest_tree(facts)
     return found([f"the record at offset {offset} has epoch {epoch}, but /migration has epoch {wanted}"])
 
 
-def _log_has_what_lags(facts: Facts, offset: int) -> Outcome:
+def _undecided_lag(facts: Facts, offset: int) -> Outcome | None:
     """After finalising nothing depends on it: ZooKeeper is no longer used."""
     mirrored = offset if facts.mirrored_offset is None else facts.mirrored_offset
     begins, late = history_from(facts.plan), facts.differing(LAG).total
     if facts.phase is not Phase.DUAL_WRITE or begins is None or begins <= mirrored + 1 or not late:
-        return found([])
+        return None
     return unknown(
         f"the log begins at offset {begins}, after /migration's offset {mirrored}: which of {late} differing rows are late, and "
         "which were lost, is unknown; give a controller's log that reaches back to that offset"
+    )
+
+
+def _short_of_the_newest_tree(facts: Facts) -> Outcome:
+    if facts.ends_early is None:
+        return passed()
+    long_before = ends_long_before(facts)
+    if long_before is not None:
+        return unknown(long_before)
+    end, offset = 0 if facts.plan is None else facts.plan.leading.end - 1, facts.migration_offset
+    return passed(
+        f"the log ends at offset {end}, /migration is at {offset}: rows are compared as of offset {facts.compared_offset}"
     )
 
 

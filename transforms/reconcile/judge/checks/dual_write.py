@@ -9,12 +9,12 @@ from schemas.classes import DEFECTS
 from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, level_name
 from schemas.report import DivergenceRow
 from transforms.kraft.release import before, outside_migration
-from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, not_applicable, unknown
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.deltas import dropped_behind
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
-from transforms.reconcile.judge.liveness import LivenessState, liveness
+from transforms.reconcile.judge.liveness import LivenessState, ends_long_before, liveness
 from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -87,7 +87,8 @@ def _alive(facts: Facts) -> Outcome:
     if now is None:
         return unknown(NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured")
     if now.state is LivenessState.LIVE:
-        return found([])
+        long_before = ends_long_before(facts)
+        return unknown(long_before) if long_before else passed()
     if now.in_order:
         return found([f"the controllers were stopped cleanly, with everything mirrored; {now.text}"], tolerable=True)
     return found([now.text], tolerable=now.state is LivenessState.SILENT)

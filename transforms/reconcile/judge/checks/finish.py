@@ -56,7 +56,7 @@ def _last_chance(facts: Facts) -> Outcome:
         no_lag = NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured"
         return lost if lost.violations else unknown(no_lag)
     if now.in_order or now.state in (LivenessState.LIVE, LivenessState.SILENT):
-        return lost
+        return unknown(facts.ends_early) if facts.ends_early and not lost.violations else lost
     return Outcome(lost.violations + 1, (now.text, *lost.evidence))
 
 

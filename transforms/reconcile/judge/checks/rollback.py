@@ -26,6 +26,9 @@ def _nothing_lost(facts: Facts) -> Outcome:
     if not facts.compared:
         return unknown("the two sides could not be compared")
     lost, under_way, now = facts.differing(*DEFECTS), facts.differing(LAG), liveness(facts)
+    may_be_lost = facts.ends_early
+    if may_be_lost is not None and not lost.total:
+        return unknown(may_be_lost)
     if not lost.total and (not under_way.total or (now is not None and now.state is LivenessState.LIVE)):
         return passed(*_under_way(under_way))
     return sampled(lost, under_way)
@@ -81,6 +84,8 @@ def _reached_the_end(facts: Facts) -> Outcome:
     """RB-08. What follows the last change of a stopped quorum are no-ops and leader changes, which ZooKeeper never gets."""
     if facts.lag is None or facts.plan is None:
         return unknown("the lag could not be measured")
+    if facts.ends_early is not None:
+        return unknown(facts.ends_early)
     if not facts.lag.changes:
         return found([])
     behind = f"{facts.lag.changes} changes after /migration's offset {facts.migration_offset} are not in ZooKeeper"
