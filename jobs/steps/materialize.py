@@ -65,7 +65,6 @@ def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) 
         compared=found.compared,
         report_rows=settings.report.rows,
         static_min_isr=cluster.property_files.static_min_isr(),
-        previous=bool(before),
         previous_end=log_end_before(before),
         earlier=earlier_run(before),
         claim=claim_of(settings, run.started_at),

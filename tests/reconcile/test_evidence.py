@@ -125,6 +125,7 @@ _BROKEN: dict[str, list[dict[str, Any]]] = {
         {"code": "SEC-01", "total": 30, "text": "a", "number": 1},
     ],
     "fallen": [{"code": "ISR-19", "total": 1, "text": "t/0 fell", "number": 1}],
+    "earlier_epochs": [{"partitions": 8}],
     "examples": [
         {"broker_id": 1, "number": 2, "text": "u/0"},
         {"broker_id": 1, "number": 1, "text": "t/0 and 2 more"},
@@ -245,7 +246,7 @@ def test_facts_are_built_of_the_answers() -> None:
 
 
 def test_the_second_answers_are_added() -> None:
-    whole = facts_of(given(previous=True), ANSWERS, SECOND, PROPERTIES)
+    whole = facts_of(given(), ANSWERS, SECOND, PROPERTIES)
     assert whole.facts.findings == {"SEC-01": Sample(30, ("a", "b")), "ISR-19": Sample(1, ("t/0 fell",))}
     assert whole.facts.replicas == [ReplicaUse(0, 9, ()), ReplicaUse(1, 4, ("t/0 and 2 more", "u/0"), 1)]
     assert whole.facts.left_behind is None

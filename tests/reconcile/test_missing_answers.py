@@ -22,7 +22,7 @@ def test_facts_are_not_made_without_one_of_the_first_answers(name: str) -> None:
         facts_of(given(reads_data_folder=True), stored, SECOND, PROPERTIES)
 
 
-@pytest.mark.parametrize("name", ["samples", "fallen", "examples"])
+@pytest.mark.parametrize("name", ["samples", "fallen", "earlier_epochs", "examples"])
 def test_nor_without_what_breaks_a_rule(name: str) -> None:
     stored = {each: rows for each, rows in SECOND.items() if each != name}
     with pytest.raises(MissingAnswerError, match=name):

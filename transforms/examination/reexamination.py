@@ -27,7 +27,7 @@ from transforms.units import Feed, batches_of
 # All rows of these tables can be made again from the evidence of one run.
 TABLES: tuple[Table, ...] = (*(entity.table for entity in ENTITIES), ADMIN_OPERATIONS, FINDINGS, DIVERGENCES)
 # They compare the run with earlier ones, or are only about the part of the log that it has read itself.
-OF_TWO_RUNS = frozenset({"fallen", "activity", "append_times", "in_no_snapshot"})
+OF_TWO_RUNS = frozenset({"fallen", "earlier_epochs", "activity", "append_times", "in_no_snapshot"})
 _OF_TWO_RUNS_IN_ROWS = ("first_seen_run", "status")
 _OF_STORING = ("cluster", "run_id", *(each.name for each in CHAIN_COLUMNS))
 EVIDENCE = "evidence"

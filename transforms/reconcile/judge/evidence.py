@@ -62,6 +62,7 @@ def facts_of(given: Given, first: Rows, second: Rows, properties: PropertyFiles)
         findings=_by_code([*samples.of("samples"), *samples.of("fallen")]),
         replicas=_replicas(look, samples),
         left_behind=_left_behind(look, samples),
+        previous_partitions=samples.first("earlier_epochs") is not None,
     )
     return replace(gathered, facts=facts, answers={**first, **second})
 
@@ -125,7 +126,6 @@ def first_facts(look: FirstLook, properties: PropertyFiles | None = None) -> Clu
         partition_counts=kraft_health.partition_counts(answers.of("partition_health")),
         out_of_sync=kraft_health.out_of_sync_of(answers.of("out_of_sync")),
         previous_end=given.previous_end,
-        previous_partitions=given.previous and given.has_zookeeper,
         earlier=given.earlier,
         claim=given.claim,
     )

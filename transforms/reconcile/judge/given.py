@@ -28,8 +28,8 @@ class Given:
 
     `static_min_isr` has min.insync.replicas of each broker whose property file was given.
 
-    `previous` is true where a finished run came before this one: `previous_end` is the last offset (inclusive) of its log,
-    `earlier` the newest run whose log was the cluster's own, `claim` how new this run's sources claim to be.
+    `previous_end` is the last offset (inclusive) of the log of the finished run before this one, `earlier` the newest run whose
+    log was the cluster's own, `claim` how new this run's sources claim to be.
     """
 
     name: str
@@ -47,7 +47,6 @@ class Given:
     compared: Row | None = None
     report_rows: int = 1000
     static_min_isr: Mapping[int, int] = field(default_factory=dict)
-    previous: bool = False
     previous_end: int | None = None
     earlier: EarlierRun | None = None
     claim: Claim | None = None
@@ -85,8 +84,8 @@ FIRST_ANSWERS = frozenset(
 )
 SECOND_ANSWERS = frozenset(
     {
-        *("samples", "fallen", "examples", "left_behind", "isr_audit", "topic_formats", "kraft_formats"),
-        *("formats", "feature_znode"),
+        *("samples", "fallen", "earlier_epochs", "examples", "left_behind", "isr_audit", "topic_formats"),
+        *("kraft_formats", "formats", "feature_znode"),
     }
 )
 

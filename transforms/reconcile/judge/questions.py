@@ -192,7 +192,8 @@ def second_questions(
     given, tables = look.given, sides.tables
     found = broken_rules(look.known(), sides, trees, read, written, history)
     answers = {"samples": found.rows()}
-    if given.previous and given.has_zookeeper:
+    if given.has_zookeeper and not epochs.is_empty():
+        answers["earlier_epochs"] = [{"partitions": epochs.height}]
         now = tables["partitions"].filter(pl.col("source") == ZOOKEEPER)
         answers["fallen"] = samples(kraft_queries.fallen_epochs(now, epochs))
     if look.strangers:
