@@ -54,17 +54,19 @@ CHECKS: tuple[Check, ...] = (
             needs=frozenset(),
         )
     ),
-    check(
-        "CONF-05",
-        "No controller has the migration enabled after finalising",
-        (),
-        FINALIZED,
-        "Remove zookeeper.metadata.migration.enable and zookeeper.connect from the files of the controllers listed and "
-        "restart them, before you shut ZooKeeper down. A controller that has the flag connects to ZooKeeper when it "
-        "starts, and does not start without it; as the leader, it still registers brokers in ZooKeeper mode.",
-        "KIP-866, Failure Modes; RegisterControllerRecord.ZkMigrationReady; S§12.4",
-        needs=KRAFT_ONLY,
-        severity="warning",
+    optional(
+        check(
+            "CONF-05",
+            "No controller has the migration enabled after finalising",
+            (),
+            FINALIZED,
+            "Remove zookeeper.metadata.migration.enable and zookeeper.connect from the files of the controllers listed and "
+            "restart them, before you shut ZooKeeper down. A controller that has the flag connects to ZooKeeper when it "
+            "starts, and does not start without it; as the leader, it still registers brokers in ZooKeeper mode.",
+            "KIP-866, Failure Modes; RegisterControllerRecord.ZkMigrationReady; S§12.4",
+            needs=KRAFT_ONLY,
+            severity="warning",
+        )
     ),
     optional(
         check(

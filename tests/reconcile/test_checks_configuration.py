@@ -176,6 +176,27 @@ def test_a_flag_left_in_a_file_after_finalising_is_told() -> None:
     assert (result.verdict, result.violations) == ("warn", 3)
 
 
+def test_a_flag_that_nobody_has_looked_for_is_unknown() -> None:
+    """No controller registers below 3.7-IV0, so that without their files nothing shows the flag."""
+    counts = {**finalized().counts, "controllers": {"zookeeper": None, "kraft": 0}}
+    facts = replace(finalized(), controllers=[], counts=counts)
+    result = verdicts(facts)["CONF-05"]
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["give the property file of controller 3000, 3001, 3002 (properties.controllers)"],
+    )
+    off = tuple(node(number, migration=False) for number in (3000, 3001, 3002))
+    some = verdicts(replace(facts, properties=property_files(controllers=off[:2])))["CONF-05"]
+    assert (some.verdict, some.evidence) == (
+        "unknown",
+        ["give the property file of controller 3002 (properties.controllers)"],
+    )
+    assert verdicts(replace(facts, properties=property_files(controllers=off)))["CONF-05"].verdict == "pass"
+    assert verdicts(finalized())["CONF-05"].verdict == "pass", "their registrations show it"
+    one = replace(finalized(), controllers=finalized().controllers[:2])
+    assert verdicts(one)["CONF-05"].evidence == ["give the property file of controller 3002 (properties.controllers)"]
+
+
 @pytest.mark.parametrize(
     ("text", "level"),
     [("3.9", 21), ("3.9.1", 21), ("3.7-IV2", 17), ("3.4", 8), ("3.2", 3), ("2.8", 0), ("soon", None), ("9.9", None)],

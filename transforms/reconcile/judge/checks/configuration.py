@@ -213,13 +213,17 @@ def _flags_during(facts: Facts) -> Outcome:
 
 
 def _flags_after(facts: Facts) -> Outcome:
-    """CONF-05."""
+    """CONF-05. By the registrations, and by the files where a controller's release does not register."""
     registered = {c["controller_id"] for c in facts.controllers if c["zk_migration_ready"]}
     problems = [f"controller {node} is registered with the migration enabled" for node in sorted(registered)]
+    seen = {c["controller_id"] for c in facts.controllers} | {file.node_id for file in facts.properties.controllers}
     for file in facts.properties.controllers:
         if file.migration_enabled and file.node_id not in registered:
             problems.append(f"{_who('controller', file)}: zookeeper.metadata.migration.enable is still true")
-    return found(problems)
+    unseen = set(facts.voters) - seen
+    if unseen and not problems:
+        return unknown(f"give the property file of controller {listed_ids(unseen)} (properties.controllers)")
+    return found(problems) if seen else unknown("give the controllers' property files (properties.controllers)")
 
 
 def _who(kind: str, file: NodeProperties) -> str:
