@@ -398,8 +398,8 @@ def retention_of(settings: Settings) -> RetentionRules:
     return RetentionRules(given.details_days, given.isr_days, given.judged_days, given.orphans_days, held)
 
 
-def claim_of(settings: Settings, begun: datetime) -> Claim:
-    """How new the sources of a run that began at that moment claim to be."""
+def claim_of(settings: Settings, begun: datetime, read_by: datetime) -> Claim:
+    """How new the sources of a run claim to be that began and had read them at these moments."""
     kraft = settings.kraft
     return Claim(
         now=round(begun.timestamp() * 1000),
@@ -407,6 +407,7 @@ def claim_of(settings: Settings, begun: datetime) -> Claim:
         one_off=settings._one_off,
         dated=settings.as_of is not None,
         current=kraft is not None and (kraft.current or bool(kraft.controllers)),
+        read_by=round(read_by.timestamp() * 1000),
     )
 
 

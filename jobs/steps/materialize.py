@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from jobs.exit import UsageError
@@ -67,7 +68,7 @@ def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) 
         static_min_isr=cluster.property_files.static_min_isr(),
         previous_end=log_end_before(before),
         earlier=earlier_run(before),
-        claim=claim_of(settings, run.started_at),
+        claim=claim_of(settings, run.started_at, datetime.now(UTC)),
     )
 
 

@@ -154,6 +154,51 @@ def test_only_a_log_that_claims_to_be_of_now_is_too_old(hours: int, changes: dic
     assert verdicts(kraft(claim=claim))["RUN-05"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("seconds", "changes", "verdict"),
+    [
+        (299, {}, "pass"),
+        (301, {}, "unknown"),
+        (30 * 86_400, {}, "unknown"),
+        # Records that were appended while the sources were read are newer than the run.
+        (1_800, {"read_by": NOW - 200_000}, "pass"),
+        (1_800, {"read_by": NOW - 400_000}, "unknown"),
+        (30 * 86_400, {"current": False}, "not_applicable"),
+        (30 * 86_400, {"dated": True}, "not_applicable"),
+    ],
+)
+def test_a_record_of_the_future_does_not_show_how_old_the_log_is(
+    seconds: int, changes: dict[str, object], verdict: str
+) -> None:
+    claim = replace(CLAIM, now=NOW - seconds * 1_000, **changes)  # type: ignore[arg-type]
+    assert verdicts(kraft(claim=claim))["RUN-05"] == verdict
+
+
+def test_whose_clock_is_wrong_is_not_known() -> None:
+    facts = kraft(claim=replace(CLAIM, now=NOW - 30 * 86_400_000))
+    assert "720 hours after this machine's clock: one of the two clocks is wrong" in evidence(facts, "RUN-05")
+    assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "unknown"
+    early = replace(facts, features={"metadata.version": 4}, levels=())
+    assert verdicts(early)["RUN-05"] == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "told"),
+    [
+        (1, "1 minute ago"),
+        (40, "40 minutes ago"),
+        (90, "90 minutes ago"),
+        (120, "2 hours ago"),
+        (2_940, "49 hours ago"),
+    ],
+)
+def test_how_long_ago_is_told_in_a_unit_that_fits(minutes: int, told: str) -> None:
+    claim = replace(CLAIM, now=NOW + minutes * 60_000, stale_after=30.0)
+    assert f", {told} by this machine's clock" in evidence(kraft(claim=claim), "RUN-05")
+    still = again(EarlierRun("earlier", NOW_TOO, NOW), claim)
+    assert f"as it did {told}:" in evidence(still, "RUN-04")
+
+
 def test_copies_of_two_clusters_make_no_plan_and_no_majority() -> None:
     facts = two_clusters()
     with pytest.raises(NoUsableLogError, match=r"cluster.id another in /logs/other; cluster.id c in /logs/3000"):

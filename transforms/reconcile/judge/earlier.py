@@ -79,8 +79,9 @@ class EarlierRun:
 class Claim:
     """How new a run's sources claim to be. Times in milliseconds since the epoch, spans in seconds.
 
-    `now` is when the run began. `one_off` is true for an audit of files that belongs to no series of runs, `dated` where the
-    configuration names another moment than now, `current` where the log is read live or said to be copied before each run.
+    `now` is when the run began, `read_by` when all sources had been read (None if that is not known). `one_off` is true for an
+    audit of files that belongs to no series of runs, `dated` where the configuration names another moment than now, `current`
+    where the log is read live or said to be copied before each run.
     """
 
     now: int
@@ -88,3 +89,4 @@ class Claim:
     one_off: bool = False
     dated: bool = False
     current: bool = False
+    read_by: int | None = None

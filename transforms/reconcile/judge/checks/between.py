@@ -14,6 +14,8 @@ from transforms.reconcile.judge.facts import Facts
 
 # From 3.3-IV1 on an idle leader appends a NoOp every metadata.max.idle.interval.ms, 500 by default (S§2.9).
 _NO_OPS = 5
+# The controllers' clocks and this machine's may differ by this many seconds.
+_CLOCKS_DIFFER = 300
 # Before the load and in dual write the controllers may be formatted again for another attempt (S§4.5).
 _MAY_BEGIN_ANEW = (Phase.WAITING, Phase.DUAL_WRITE)
 _ONE_OFF = "a single audit of files is not compared with earlier runs"
@@ -166,7 +168,7 @@ def _moved(facts: Facts) -> Outcome:
     if since is None or ends != (earlier.log.log_end_offset, earlier.log.newest_append_time):
         return found([])
     stood = (claim.now - since) / 1000
-    still = f"the log ends at offset {ends[0]}, as it did {_hours(stood)} ago: nothing updates its copy, or no controller leads"
+    still = f"the log ends at offset {ends[0]}, as it did {_span(stood)} ago: nothing updates its copy, or no controller leads"
     return _stale(facts, still) if stood > claim.stale_after else found([])
 
 
@@ -180,22 +182,33 @@ def _new_enough(facts: Facts) -> Outcome:
     newest = facts.newest_append_time_ms
     if newest is None:
         return unknown("no record of the log has a time")
+    ahead = (newest - max(claim.now, claim.read_by or 0)) / 1000
+    if ahead > _CLOCKS_DIFFER:
+        return _stands_still(facts) or unknown(
+            f"the log's newest record is dated {_moment(newest)}, {_span(ahead)} after this machine's clock: one of the two clocks is "
+            "wrong, so nothing shows how old the log is"
+        )
     age = (claim.now - newest) / 1000
     old = (
-        f"the log's newest record was written at {_moment(newest)}, {_hours(age)} ago by this machine's clock: the copy is old, or "
+        f"the log's newest record was written at {_moment(newest)}, {_span(age)} ago by this machine's clock: the copy is old, or "
         "no controller leads"
     )
     return _stale(facts, old) if age > claim.stale_after else found([])
 
 
 def _stale(facts: Facts, evidence: str) -> Outcome:
+    return _stands_still(facts) or found([evidence])
+
+
+def _stands_still(facts: Facts) -> Outcome | None:
     if facts.level is not None and facts.level < _NO_OPS:
         return not_applicable("below metadata.version 3.3-IV1 an idle leader appends nothing")
-    return found([evidence])
+    return None
 
 
-def _hours(seconds: float) -> str:
-    return f"{seconds / 3600:.0f} hours"
+def _span(seconds: float) -> str:
+    number, unit = (seconds / 60, "minute") if seconds < 7200 else (seconds / 3600, "hour")
+    return f"{number:.0f} {unit}{'' if round(number) == 1 else 's'}"
 
 
 def _moment(time_ms: int) -> str:
