@@ -206,8 +206,13 @@ RUNS = Table(
             "walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree that was judged, and of a bracket's second."
         ),
         column("exit_code", IntegerType(), "Exit code of the run."),
-        column("defects", LongType(), "Number of divergences in a class that is a defect."),
-        column("divergences", LongType(), "Number of all divergences."),
+        column(
+            "defects",
+            LongType(),
+            "Number of divergences in a class that is a defect; null for a run that failed or that did not compare the two sides (0 in "
+            "rows of earlier releases).",
+        ),
+        column("divergences", LongType(), "Number of all divergences; null as `defects`."),
         column(
             "lag_records",
             LongType(),
@@ -241,6 +246,12 @@ RUNS = Table(
             "Number of new, persisting and resolved defects among those in the report.",
         ),
         column("open_checks", _STRINGS, "Ids of the checks that failed or warned."),
+        column(
+            "passed_checks",
+            _STRINGS,
+            "Ids of the checks that passed: all others are open, unknown or not applicable. Null for a run that failed, and in rows of "
+            "releases without it.",
+        ),
         column(
             "sequence",
             LongType(),

@@ -503,6 +503,9 @@ class RunPoint:
     """Number of all divergences."""
     by_class: dict[str, int] = field(default_factory=dict)
     """Number of divergences per class."""
+    not_compared: bool = False
+    """True if the two sides were not compared: then the numbers of divergences are 0 and mean nothing. Also false for runs of
+    releases that did not store it."""
 
 
 @dataclass(frozen=True)

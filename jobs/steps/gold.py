@@ -18,7 +18,6 @@ from schemas.gold import LAG as LAG_TABLE
 from schemas.report import ExpectationResult, Report
 from schemas.table import Table
 from transforms.clusters import CLUSTER
-from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.earlier import is_comparable
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_line
@@ -108,8 +107,6 @@ def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:
         "verdict": report.verdict,
         "walks": run.clusters[report.cluster].walks,
         "exit_code": report.exit_code,
-        "defects": summary.defects(report.divergences),
-        "divergences": report.divergences.total,
         "by_class": report.divergences.by_class,
         "lag_records": report.lag.records,
         "lag_seconds": report.lag.seconds,

@@ -21,7 +21,6 @@ from jobs.steps.fleet import FLEET_NAME, fleet_of, places_of, write_fleet_page
 from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER
-from transforms.reconcile.judge import summary
 from transforms.report.fleet_model import FleetRun, Verified, fleet_columns, fleet_run, of_this_run
 from transforms.report.mail_policy import latest_now
 from transforms.runs import FAILED
@@ -168,8 +167,6 @@ def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
         "finished_at": ended,
         "verdict": report.verdict,
         "kafka_version": report.kafka_version,
-        "defects": summary.defects(report.divergences),
-        "divergences": report.divergences.total,
         "lag_records": report.lag.records,
         "lag_seconds": report.lag.seconds,
         **fleet_columns(report),

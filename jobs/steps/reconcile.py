@@ -136,6 +136,7 @@ def _report(
         summary.defects(comparison.summary),
         comparison.summary.total,
         comparison.summary.by_class,
+        not comparison.compared,
     )
     return Report(
         cluster=cluster.name,

@@ -118,6 +118,22 @@ def test_epochs_are_compared_with_those_of_a_run_that_read_zookeeper(tmp_path: P
     assert epochs_check(second, second.examined("r2")) == ("pass", [])
 
 
+def test_what_differs_persists_through_a_pass_that_cannot_compare(tmp_path: Path) -> None:
+    """ZooKeeper is a stage ahead of the log: what differed before is still there when both are of that stage."""
+    earlier, later = capture("3.5.2", "5"), capture("3.5.2", "6")
+    shutil.copytree(earlier / "kraft", tmp_path / "kraft")
+    shutil.copy(later / "zookeeper.jsonl.gz", tmp_path)
+    first = Files(earlier).examined("r1")
+    blind = Files(tmp_path, left_by(first)).examined("r2")
+    assert blind.answers[COMPARED] is None
+    # The blind run has kept no state of the log: the whole of it is read again.
+    files = Files(later, replace(left_by(first), memory=blind.bytes_of(MEMORY)))
+    third = examined(replace(files.asked("r3"), whole_from=0), files.payloads(files.records(0)))
+    found = third.rows(DIVERGENCES.full_name)
+    assert len(found) == 20
+    assert {(row["status"], row["first_seen_run"]) for row in found} == {("persisting", "r1")}
+
+
 def without_stories(left: Left) -> Left:
     """As a run of a release that remembered none has left it."""
     return replace(left, memory=replace(Memory.from_bytes(left.memory), told=Stories().told).to_bytes())

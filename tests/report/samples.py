@@ -476,6 +476,32 @@ def defective() -> Report:
     )
 
 
+def uncompared() -> Report:
+    """In dual write, with a copy of the log that ends before /migration's offset: no row could be compared."""
+    base = healthy()
+    why = "the two sides could not be compared"
+    behind = CheckResult(
+        "CAP-04",
+        "fail",
+        1,
+        ["the log ends at offset 225, /migration is at 311"],
+        ["dual_write", "finalize", "rollback"],
+        "error",
+        TITLES["CAP-04"],
+        "Give the audit the logs of all controllers.",
+    )
+    unknown = [CheckResult(name, "unknown", 0, [why], title=TITLES[name]) for name in ("DUR-05", "RB-02")]
+    return replace(
+        base,
+        exit_code=20,
+        verdict="errors",
+        migration=replace(base.migration, kraft_metadata_offset=311, committed_end_offset=225, newest_zxid=1168),
+        gates={**base.gates, "dual_write": Gate("no_go", ["CAP-04"]), "rollback": Gate("no_go", ["CAP-04"])},
+        checks=[behind, *passes("DUR-01", "DUR-02", "RB-01"), *unknown, *WAITING],
+        history=[replace(point, not_compared=True) for point in runs(1, [0])],
+    )
+
+
 def not_ready() -> Report:
     base = healthy()
     blocked = CheckResult(

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
-from tests.report.samples import HOSTILE, defective, healthy, lagging
+from tests.report.samples import HOSTILE, defective, healthy, lagging, uncompared
 from tests.report.test_html import Page, attributes
 from transforms.report.fleet_model import Verified, fleet, fleet_columns, fleet_run, without_retired
 from transforms.report.fleet_page import MOST_ROWS, render_fleet
@@ -30,6 +30,18 @@ def test_the_worst_come_first_and_each_is_in_its_group() -> None:
         ("done", "clean"),
         ("fine", "clean"),
     ]
+
+
+def test_a_cluster_that_was_not_compared_has_no_number_of_defects() -> None:
+    standing = fleet([run_of(uncompared(), "blind"), run_of(defective(), "losing")], NOW, 48)
+    [blind] = [each for each in fleet_objects(standing) if each["cluster"] == "blind"]
+    assert blind["defects"] is None
+    lines = fleet_text(standing, {})
+    assert [line for line in lines if line.startswith("blind") and " not compared " in line]
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("Defects ")] == [
+        "5 in 1 cluster; 1 cluster not compared"
+    ]
+    assert 'data-label="Defects" class="num"><b>not compared</b>' in render_fleet(standing, {})
 
 
 def test_more_defects_come_first_then_more_lag() -> None:

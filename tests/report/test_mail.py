@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.report import CheckResult, DivergenceRow, Divergences, Report
-from tests.report.samples import HUGE, SAMPLES, defective, healthy, lagging, runs
+from tests.report.samples import HUGE, SAMPLES, defective, healthy, lagging, runs, uncompared
 from tests.report.test_html import Page
 from transforms.report.mail import SIZE_LIMIT, render_mail
 
@@ -74,6 +74,14 @@ def test_gates_checks_and_differences_are_told() -> None:
         in words
     )
     assert "2 new, 2 persisting, 1 resolved" in words
+
+
+def test_a_mail_about_sides_that_were_not_compared_tells_no_number() -> None:
+    sent = received(render_mail(uncompared()))
+    html = body(sent, "html")
+    assert "not compared" in html
+    assert "0 of 0 differences" not in html
+    assert "0 new, 0 persisting" not in html
 
 
 def test_a_cluster_name_cannot_add_a_header_or_markup() -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.report.fleets import NOW, failed, run_of
-from tests.report.samples import defective, healthy, lagging, not_ready
+from tests.report.samples import defective, healthy, lagging, not_ready, uncompared
 from transforms.report.fleet_model import FleetRun
 from transforms.report.mail_policy import Decision, LastMail, Policy, changes, decide, last_mail
 
@@ -16,6 +16,10 @@ ALWAYS, RED, CHANGE = Policy("always", 24), Policy("when_red", 24), Policy("on_c
 FINE, LATE, LOSING = run_of(healthy(), "c"), run_of(lagging(), "c"), run_of(defective(), "c")
 WAITING = run_of(not_ready(), "c", verdict="clean", label="Not ready")
 GONE = failed("c")
+# Of one check that FINE did not judge.
+PASSING = replace(FINE, passed_checks=(*(FINE.passed_checks or ()), "SEC-03"))
+OPEN = replace(FINE, open_checks=(*FINE.open_checks, "SEC-03"))
+BLIND = run_of(uncompared(), "c")
 
 
 def earlier(run: FleetRun, hours: float = 12) -> FleetRun:
@@ -57,8 +61,10 @@ def test_nothing_changed_is_not_told_until_it_is_time_to_remind(run: FleetRun) -
         (LOSING, replace(LOSING, statuses={"new": 1, "persisting": 4}), "1 new defect."),
         (LOSING, replace(LOSING, statuses={"persisting": 3, "resolved": 2}), "2 defects resolved."),
         (LOSING, replace(settled(LOSING), defects=5000), "Defects: 5 → 5,000."),
-        (FINE, replace(FINE, open_checks=(*FINE.open_checks, "SEC-03")), "Checks that newly fail or warn: SEC-03."),
-        (replace(FINE, open_checks=("SEC-03", *FINE.open_checks)), FINE, "Checks that pass again: SEC-03."),
+        (PASSING, OPEN, "Checks that newly fail or warn: SEC-03."),
+        (OPEN, PASSING, "Checks that pass again: SEC-03."),
+        (FINE, OPEN, "Checks that fail or warn and were not judged before: SEC-03."),
+        (OPEN, FINE, "Checks that failed or warned and are no longer judged: SEC-03."),
         (replace(FINE, phase="waiting"), FINE, "Phase: waiting → dual write."),
     ],
 )
@@ -66,6 +72,24 @@ def test_what_turned_is_a_change_and_is_said(then: FleetRun, now: FleetRun, said
     decision = decide(CHANGE, now, [earlier(then)], LastMail("before", NOW))
     assert decision.reason == "change"
     assert said in decision.changes
+
+
+def test_a_run_that_could_not_compare_repairs_nothing_and_what_persists_is_not_new() -> None:
+    """The log's copy was older than ZooKeeper for one run: the same five defects were there before, and are after it."""
+    told = changes(BLIND, [earlier(LOSING)], LastMail("before", NOW))
+    assert "Defects: 5 → not compared." in told
+    assert "Checks that failed or warned and are no longer judged: DUR-05, " in " ".join(told)
+    assert not [line for line in told if "pass again" in line or "resolved" in line]
+    again = replace(LOSING, statuses={"persisting": 5})
+    told = changes(again, [at(LOSING, "a", 24), at(BLIND, "b", 12)], mailed("b"))
+    assert "Defects: not compared → 5." in told
+    assert "Checks that fail or warn and were not judged before: DUR-05, " in " ".join(told)
+    assert not [line for line in told if "new" in line]
+
+
+def test_a_run_of_a_release_that_stored_no_passed_checks_is_compared_by_its_open_ones() -> None:
+    old = replace(FINE, passed_checks=None)
+    assert changes(OPEN, [earlier(old)], LastMail("before", NOW)) == ["Checks that newly fail or warn: SEC-03."]
 
 
 def test_lag_that_comes_and_goes_is_no_change() -> None:

@@ -30,7 +30,7 @@ from jobs.steps import metrics, publishing
 from jobs.steps.publishing import publish_stopped, publish_unopened
 from schemas.checks import Phase
 from tests.report.fleets import failed, run_of
-from tests.report.samples import defective, healthy, lagging
+from tests.report.samples import defective, healthy, lagging, uncompared
 from transforms.report.fleet_model import FleetRun
 from transforms.report.metrics import FAMILIES, LAST_GOOD_RUN, RUN_FAILED, MetricSample, read_text, samples_of, text_of
 
@@ -66,6 +66,13 @@ def test_a_good_run_tells_verdict_gates_defects_lag_and_when_it_ended() -> None:
         set_ = [each for (name, *labels), value in found.items() if name == "kraft_audit_gate" and value
                 for each in [labels] if labels[1] == gate]  # fmt: skip
         assert set_ == [["a", gate, verdict]]
+
+
+def test_a_run_that_compared_nothing_tells_no_number_of_defects() -> None:
+    run = run_of(uncompared(), "a")
+    found = told(samples_of(run, run))
+    assert found["kraft_audit_verdict", "a", "errors"] == 1
+    assert not [name for name, *_ in found if "defects" in name or "divergences" in name]
 
 
 def test_lag_is_absent_where_it_does_not_apply() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Lag, Report
-from tests.report.samples import SAMPLES, TITLES, defective, healthy, lagging, not_ready
+from tests.report.samples import SAMPLES, TITLES, defective, healthy, lagging, not_ready, uncompared
 from transforms.report.banner import banner_of
 from transforms.report.printable import key_text, value_text, visible
 from transforms.report.text import render_text
@@ -95,6 +95,16 @@ def test_warnings_outside_dual_write_name_the_phase() -> None:
     report = lagging()
     report = replace(report, lag=Lag(None, None, None), migration=replace(report.migration, phase="rolled_back"))
     assert first_lines(report).startswith("WARNINGS: The cluster was rolled back to ZooKeeper: 1 warning ")
+
+
+def test_sides_that_were_not_compared_are_not_told_as_equal() -> None:
+    text = render_text(uncompared())
+    assert "Differences  not compared\n" in text
+    assert "0 defects" not in text
+    assert "ZooKeeper holds every committed record" not in text
+    assert "The two sides could not be compared, so it is unknown whether they differ." in first_lines(uncompared())
+    warned = replace(uncompared(), verdict="warnings", exit_code=10)
+    assert "No defects" not in first_lines(warned)
 
 
 def test_dual_write_that_was_not_judged_is_not_called_healthy() -> None:

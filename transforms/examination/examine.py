@@ -238,9 +238,8 @@ class _Examination:
     ) -> Iterator[Made]:
         """The input of the next run: what it resumes, and what it is compared with."""
         epochs = sides.tables["partitions"].filter(pl.col("source") == "zookeeper").select(EPOCHS.names())
-        memory = read.remembered(
-            self.memory.differences.clear() if compared is None else compared.rows, epochs, stories
-        )
+        # What was not compared has neither come nor gone: the next run that compares is told what the last such run saw.
+        memory = read.remembered(self.memory.differences if compared is None else compared.rows, epochs, stories)
         yield from self.making.kept(MEMORY, memory.to_bytes())
         if read.keeping is not None and read.keeping.state:
             yield from self.making.kept(FOLD, read.keeping.state)

@@ -9,6 +9,7 @@ from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.gates import GATES, MIGRATION_GATES
 from schemas.report import CheckResult, DivergenceRow, Gate, MigrationSummary, Report
 from transforms.reconcile.judge.requested_gate import shut_gate_in
+from transforms.report import compared
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.row_text import line_of
@@ -35,6 +36,7 @@ _EVIDENCE, _EVIDENCE_LIMIT = 3, 240
 _OF_DEFECTS = ("DUR-05", "RB-02")
 _UNKNOWN = Gate("unknown")
 _CANNOT_START = "The migration cannot start yet"
+_UNCOMPARED = "The two sides could not be compared, so it is unknown whether they differ."
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,11 @@ def shown_gates(report: Report) -> list[str]:
 def defect_count(report: Report) -> int:
     """Count the differences that are defects, all of them, listed or not."""
     return sum(report.divergences.by_class.get(name, 0) for name in DEFECTS)
+
+
+def was_compared(report: Report) -> bool:
+    """False if the two sides were not compared: then the number of differences is unknown."""
+    return compared.was_compared(report, phase_of(report))
 
 
 def suppressed_words(report: Report) -> str:
@@ -371,11 +378,12 @@ def _warning_title(report: Report) -> str:
     if report.lag.state == "stopped in order":
         return "The controllers are stopped, and ZooKeeper has everything"
     warned = sum(1 for check in report.checks if check.verdict == "warn")
+    none = "No defects" if was_compared(report) else "The two sides were not compared"
     if not warned and unmet(report.expectations):
-        return f"No defects, {counted(len(unmet(report.expectations)), 'expectation')} not met"
+        return f"{none}, {counted(len(unmet(report.expectations)), 'expectation')} not met"
     if phase_of(report) != "dual_write" and warned:
         return f"{_words(report).title}: {counted(warned, 'warning')}"
-    return f"No defects, {counted(warned, 'warning')}" if warned else "No defects, but not everything could be judged"
+    return f"{none}, {counted(warned, 'warning')}" if warned else f"{none}, but not everything could be judged"
 
 
 def _consequence(report: Report) -> str:
@@ -439,7 +447,7 @@ def _lag_sentence(report: Report) -> str:
     if lag.records == 0 and defect_count(report):
         return "The lag is 0, so waiting will not repair it."
     if lag.records == 0:
-        return "ZooKeeper holds every committed record."
+        return "ZooKeeper holds every committed record." if was_compared(report) else _UNCOMPARED
     age = f", the oldest {duration(lag.seconds)} old" if lag.seconds is not None else ""
     return f"{counted(lag.records, 'record')} of the log not in ZooKeeper yet{age}."
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from schemas.report import Report
 from transforms.reconcile.judge import summary
+from transforms.report.banner import was_compared
 from transforms.report.printable import visible
 from transforms.report.table import aligned
 
@@ -56,8 +57,8 @@ def _judged(report: Report, place: str | None) -> dict[str, Any]:
         "run_id": report.run_id,
         "phase": report.migration.phase,
         "gates": {gate: judged.verdict for gate, judged in report.gates.items()},
-        "defects": summary.defects(report.divergences),
-        "divergences": report.divergences.total,
+        "defects": summary.defects(report.divergences) if was_compared(report) else None,
+        "divergences": report.divergences.total if was_compared(report) else None,
         "lag_records": report.lag.records,
         "report": place,
     }
@@ -74,7 +75,7 @@ def _row(report: Report, place: str) -> tuple[str, ...]:
         report.migration.phase,
         report.verdict,
         _gates(report),
-        str(summary.defects(report.divergences)),
+        str(summary.defects(report.divergences)) if was_compared(report) else "-",
         lag,
         place,
     )

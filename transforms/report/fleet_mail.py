@@ -22,6 +22,7 @@ from transforms.report.fleet_page import (
     Banner,
     GateChip,
     banner,
+    defects_text,
     gate_chips,
     label_of,
     moment,
@@ -186,7 +187,8 @@ def _figures(run: FleetRun) -> str:
     since = f" ({since_words(run.statuses)})" if run.statuses else ""
     behind = "" if run.lag_records is None else f", {counted(run.lag_records, 'record')} behind"
     age = "" if not run.lag_records or run.lag_seconds is None else f", {duration(run.lag_seconds)}"
-    return f"{counted(run.defects, 'defect')}{since}{behind}{age}, Kafka {visible(run.kafka_version or 'unknown', 20)}"
+    defects = f"defects {defects_text(run)}" if run.defects is None else counted(run.defects, "defect")
+    return f"{defects}{since}{behind}{age}, Kafka {visible(run.kafka_version or 'unknown', 20)}"
 
 
 def _quiet_words(others: Sequence[FleetRun]) -> str:

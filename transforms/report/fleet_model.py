@@ -11,7 +11,7 @@ from typing import Any
 from schemas.classes import DEFECTS
 from schemas.gates import GATES
 from schemas.report import Report
-from transforms.report.banner import banner_of, phase_of
+from transforms.report.banner import banner_of, defect_count, phase_of, was_compared
 from transforms.runs import CLEAN, ERRORS, FAILED
 
 NOT_READY = "Not ready"
@@ -27,7 +27,8 @@ class FleetRun:
     """One run of one cluster, from its row of gold `runs`.
 
     Times are UTC. A failed run has `failure` and no results; a run of an earlier release has only what it stored, the rest is
-    empty.
+    empty. `defects` and `divergences` are None if the run did not compare the two sides. `passed_checks` is None if it is not
+    stored.
     """
 
     cluster: str
@@ -41,13 +42,14 @@ class FleetRun:
     label: str = ""
     headline: str = ""
     to_do: str = ""
-    defects: int = 0
-    divergences: int = 0
+    defects: int | None = None
+    divergences: int | None = None
     lag_records: int | None = None
     lag_seconds: float | None = None
     gates: Mapping[str, str] = field(default_factory=dict)
     statuses: Mapping[str, int] = field(default_factory=dict)
     open_checks: tuple[str, ...] = ()
+    passed_checks: tuple[str, ...] | None = None
     sequence: int | None = None
 
     @property
@@ -184,14 +186,17 @@ def _cluster(name: str, runs: Sequence[FleetRun], as_of: datetime, stale_after_h
 
 def _badness(cluster: FleetCluster) -> tuple[int, int, int, str]:
     newest = cluster.newest
-    return (GROUPS.index(cluster.group), -newest.defects, -(newest.lag_records or 0), cluster.name)
+    return (GROUPS.index(cluster.group), -(newest.defects or 0), -(newest.lag_records or 0), cluster.name)
 
 
 def fleet_columns(report: Report) -> dict[str, Any]:
     """What gold `runs` holds of a report for the fleet: columns by name."""
     banner = banner_of(report)
     steps = banner.actions or banner.next_steps
+    compared = was_compared(report)
     return {
+        "defects": defect_count(report) if compared else None,
+        "divergences": report.divergences.total if compared else None,
         "phase": phase_of(report),
         "label": banner.label,
         "headline": banner.title,
@@ -199,6 +204,7 @@ def fleet_columns(report: Report) -> dict[str, Any]:
         "gates": {name: gate.verdict for name, gate in report.gates.items()},
         "statuses": defect_statuses(report),
         "open_checks": [check.id for check in report.checks if check.verdict in ("fail", "warn")],
+        "passed_checks": [check.id for check in report.checks if check.verdict == "pass"],
     }
 
 
@@ -223,14 +229,15 @@ def fleet_run(row: Mapping[str, Any]) -> FleetRun:
         label=row["label"] or "",
         headline=row["headline"] or "",
         to_do=row["to_do"] or "",
-        defects=row["defects"] or 0,
-        divergences=row["divergences"] or 0,
+        defects=row["defects"],
+        divergences=row["divergences"],
         lag_records=row["lag_records"],
         lag_seconds=row["lag_seconds"],
         gates=dict(row["gates"] or {}),
         statuses=dict(row["statuses"] or {}),
         open_checks=tuple(row["open_checks"] or ()),
-        # Rows of the tests and of older releases lack it.
+        # Rows of the tests and of older releases lack these.
+        passed_checks=None if row.get("passed_checks") is None else tuple(row["passed_checks"]),
         sequence=row.get("sequence"),
     )
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from transforms.report.banner import TONES, VERDICT_LABELS, duration
+from transforms.report.compared import NOT_COMPARED
 from transforms.report.fleet_marks import gate_strip, sparkline
 from transforms.report.fleet_model import GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
 from transforms.report.html import environment
@@ -70,7 +71,7 @@ class FleetRow:
     since_when: str
     to_do: str
     gates: list[GateChip]
-    defects: int
+    defects: str
     since: str
     lag: str
     spark: Markup
@@ -169,7 +170,8 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
     """Figures of the whole fleet: name and text."""
     known = [cluster.judged for cluster in fleet.clusters if cluster.judged is not None]
     phases = Counter(phase_name(run.phase) for run in known)
-    defects = sum(run.defects for run in known)
+    defects = sum(run.defects or 0 for run in known)
+    uncompared = sum(1 for run in known if defects_text(run) == NOT_COMPARED)
     new = sum(run.statuses.get("new", 0) for run in known)
     behind = [run.lag_records for run in known if run.lag_records]
     unverified = [cluster.name for cluster in fleet.clusters if cluster.unverified]
@@ -178,7 +180,11 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
         *([("Retired, left out", listed(fleet.retired, 4))] if fleet.retired else []),
         *([("Differ from their evidence", listed(unverified, 4))] if unverified else []),
         ("Phases", ", ".join(f"{count:,} {name}" for name, count in phases.most_common()) or "unknown"),
-        ("Defects", f"{defects:,} in {counted(sum(1 for run in known if run.defects), 'cluster')}"),
+        (
+            "Defects",
+            f"{defects:,} in {counted(sum(1 for run in known if run.defects), 'cluster')}"
+            + (f"; {counted(uncompared, 'cluster')} {NOT_COMPARED}" if uncompared else ""),
+        ),
         ("New since the previous run", counted(new, "defect")),
         (
             "Behind",
@@ -229,7 +235,7 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
         since_when=_since_when(newest, finished),
         to_do=_AUDIT_AGAIN if cluster.group == "stale" else visible(newest.to_do, 600),
         gates=gate_chips(judged),
-        defects=judged.defects,
+        defects=defects_text(judged),
         since=since_words(judged.statuses),
         lag="n/a" if judged.lag_records is None else f"{judged.lag_records:,}",
         spark=sparkline(finished),
@@ -282,6 +288,13 @@ def phase_name(phase: str) -> str:
 def since_words(statuses: Mapping[str, int]) -> str:
     """`2 new, 1 resolved`; nothing when no defect came, stays or went."""
     return ", ".join(f"{statuses[name]:,} {name}" for name in ("new", "persisting", "resolved") if statuses.get(name))
+
+
+def defects_text(run: FleetRun) -> str:
+    """The number of defects; `not compared` in dual write, and `n/a` where there is nothing to compare."""
+    if run.defects is not None:
+        return f"{run.defects:,}"
+    return NOT_COMPARED if run.phase == "dual_write" else "n/a"
 
 
 def moment(when: datetime) -> str:

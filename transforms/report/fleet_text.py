@@ -10,6 +10,7 @@ from transforms.report.fleet_marks import text_sparkline
 from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, gates_in_order
 from transforms.report.fleet_page import (
     banner,
+    defects_text,
     first_actions,
     fleet_facts,
     label_of,
@@ -95,7 +96,7 @@ def _row(cluster: FleetCluster) -> tuple[str, ...]:
         phase_name(judged.phase),
         visible(judged.kafka_version or "-", 12),
         _gates(judged),
-        f"{judged.defects:,}{f' ({since})' if since else ''}",
+        f"{defects_text(judged)}{f' ({since})' if since else ''}",
         "-" if judged.lag_records is None else f"{judged.lag_records:,}",
         text_sparkline(finished),
         f"{duration(cluster.age_seconds)} ago{old}",

@@ -12,8 +12,18 @@ from email.policy import SMTP
 
 from schemas.report import Report
 from transforms.report import view
-from transforms.report.banner import ReportBanner, banner_of, defect_count, duration, in_kraft, reach, state_text
+from transforms.report.banner import (
+    ReportBanner,
+    banner_of,
+    defect_count,
+    duration,
+    in_kraft,
+    reach,
+    state_text,
+    was_compared,
+)
 from transforms.report.chart import MOST_RUNS
+from transforms.report.compared import NOT_COMPARED
 from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
@@ -126,8 +136,14 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("State", state_text(report.migration)),
         ("Lag", behind + age),
         ("/migration", reach(report.migration)),
-        ("Defects", f"{defect_count(report):,} of {counted(report.divergences.total, 'difference')}{known}"),
-        ("Since the last run", since),
+        *(
+            [
+                ("Defects", f"{defect_count(report):,} of {counted(report.divergences.total, 'difference')}{known}"),
+                ("Since the last run", since),
+            ]
+            if was_compared(report)
+            else [("Defects", NOT_COMPARED)]
+        ),
         ("Kafka", f"{report.kafka_version}; comparison: {MODE_NAMES.get(report.mode, report.mode)}"),
     ]
     blocking = [f"{b.broker_id} ({visible(b.mode, 20)})" for b in view.brokers_in_order(report) if b.blocks]

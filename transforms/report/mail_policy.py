@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from transforms.report.compared import NOT_COMPARED
 from transforms.report.fleet_model import NOT_READY, FleetRun, gates_in_order
 from transforms.report.printable import counted, listed
 from transforms.report.words import VERDICT_WORDS
@@ -226,9 +227,14 @@ def _defects(now: FleetRun, then: FleetRun, since: Sequence[FleetRun]) -> list[s
     new, resolved = (sum(run.statuses.get(name, 0) for run in since) for name in ("new", "resolved"))
     found = [f"{counted(new, 'new defect')}."] if new else []
     found += [f"{counted(resolved, 'defect')} resolved."] if resolved else []
-    if not found and now.defects != then.defects:
-        found = [f"Defects: {then.defects:,} → {now.defects:,}."]
+    # That there are none is no news after a run that did not compare, nor the other way round.
+    if not found and now.defects != then.defects and (now.defects or then.defects):
+        found = [f"Defects: {_number(then.defects)} → {_number(now.defects)}."]
     return found
+
+
+def _number(defects: int | None) -> str:
+    return NOT_COMPARED if defects is None else f"{defects:,}"
 
 
 def _checks(now: FleetRun, then: FleetRun) -> list[str]:
@@ -237,8 +243,15 @@ def _checks(now: FleetRun, then: FleetRun) -> list[str]:
         return []
     new = [name for name in now.open_checks if name not in then.open_checks]
     gone = [name for name in then.open_checks if name not in now.open_checks]
-    found = [f"Checks that newly fail or warn: {listed(new, 8)}."] if new else []
-    return found + ([f"Checks that pass again: {listed(gone, 8)}."] if gone else [])
+    unjudged = [name for name in new if then.passed_checks is not None and name not in then.passed_checks]
+    passed = gone if now.passed_checks is None else [name for name in gone if name in now.passed_checks]
+    found = [
+        ("Checks that newly fail or warn", [name for name in new if name not in unjudged]),
+        ("Checks that fail or warn and were not judged before", unjudged),
+        ("Checks that pass again", passed),
+        ("Checks that failed or warned and are no longer judged", [name for name in gone if name not in passed]),
+    ]
+    return [f"{what}: {listed(names, 8)}." for what, names in found if names]
 
 
 def _label(run: FleetRun) -> str:

@@ -37,9 +37,9 @@ _OF_GOOD_RUN = {
     "kraft_audit_verdict": "1 for the verdict of the last good run, 0 for the others.",
     "kraft_audit_gate": "1 for the verdict of the gate in the last good run, 0 for the others.",
     "kraft_audit_phase": "1 for the phase in which the last good run found the cluster.",
-    "kraft_audit_defects": "Number of differences that are defects, in the last good run.",
+    "kraft_audit_defects": "Number of differences that are defects; absent if the last good run compared nothing.",
     "kraft_audit_defects_new": "Of the defects that the report lists, how many the run before did not have.",
-    "kraft_audit_divergences": "Number of all differences, in the last good run.",
+    "kraft_audit_divergences": "Number of all differences; absent if the last good run compared nothing.",
     "kraft_audit_lag_records": "Records of the log that ZooKeeper did not have yet; absent where lag does not apply or is unknown.",
     "kraft_audit_lag_seconds": "How far ZooKeeper was behind the log, in seconds; absent where lag does not apply or is unknown.",
 }
@@ -81,9 +81,11 @@ def _good(run: FleetRun) -> Iterator[MetricSample]:
             yield _sample("kraft_audit_gate", run.gates[gate] == verdict, cluster=name, gate=gate, verdict=verdict)
     if run.phase:
         yield _sample("kraft_audit_phase", 1, cluster=name, phase=run.phase)
-    yield _sample("kraft_audit_defects", run.defects, cluster=name)
-    yield _sample("kraft_audit_defects_new", run.statuses.get("new", 0), cluster=name)
-    yield _sample("kraft_audit_divergences", run.divergences, cluster=name)
+    if run.defects is not None:
+        yield _sample("kraft_audit_defects", run.defects, cluster=name)
+        yield _sample("kraft_audit_defects_new", run.statuses.get("new", 0), cluster=name)
+    if run.divergences is not None:
+        yield _sample("kraft_audit_divergences", run.divergences, cluster=name)
     if run.lag_records is not None:
         yield _sample("kraft_audit_lag_records", run.lag_records, cluster=name)
     if run.lag_seconds is not None:

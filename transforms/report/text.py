@@ -18,7 +18,9 @@ from transforms.report.banner import (
     reach,
     shown_gates,
     state_text,
+    was_compared,
 )
+from transforms.report.compared import NOT_COMPARED
 from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
@@ -79,13 +81,19 @@ def _facts(report: Report) -> list[str]:
         alive = f", {LAG_STATES.get(report.lag.state, report.lag.state)}"
     records = "n/a" if report.lag.records is None else counted(report.lag.records, "record")
     age = f", {duration(report.lag.seconds)}" if report.lag.seconds else ""
-    defects = defect_count(report)
     return [
         *_wrapped(f"State        {state_text(migration)}"),
         f"Lag          {records}{age}{alive}",
         f"/migration   {reach(migration)}",
-        f"Differences  {report.divergences.total:,}, of them {counted(defects, 'defect')}{_since(report)}",
+        f"Differences  {_differing(report)}",
     ]
+
+
+def _differing(report: Report) -> str:
+    if not was_compared(report):
+        return NOT_COMPARED
+    defects = counted(defect_count(report), "defect")
+    return f"{report.divergences.total:,}, of them {defects}{_since(report)}"
 
 
 def _since(report: Report) -> str:

@@ -14,14 +14,17 @@ MOST_RUNS = 20
 
 @dataclass(frozen=True)
 class TrendRow:
-    """One run; `counts` stand in the order of the table's classes, None for a run that stored none."""
+    """One run; `counts` stand in the order of the table's classes, None for a run that stored none.
+
+    A run that compared nothing has no numbers.
+    """
 
     started: str
     run_id: str
     verdict: str
     lag: int | None
-    divergences: int
-    defects: int
+    divergences: int | None
+    defects: int | None
     counts: list[int | None]
 
 
@@ -34,8 +37,10 @@ class TrendTable:
 
 
 def run_point(row: Mapping[str, Any]) -> RunPoint:
-    """A point of a history of a mapping that has RunPoint's fields among its keys."""
-    return RunPoint(**{each.name: row[each.name] for each in fields(RunPoint)})
+    """A point of a history of a row of gold `runs`."""
+    stored = {each.name: row[each.name] for each in fields(RunPoint) if each.name != "not_compared"}
+    found = {name: stored[name] or 0 for name in ("defects", "divergences")}
+    return RunPoint(**stored | found, not_compared=row["defects"] is None)
 
 
 def trend_table(history: Sequence[RunPoint], most: int = MOST_RUNS) -> TrendTable:
@@ -48,14 +53,14 @@ def trend_table(history: Sequence[RunPoint], most: int = MOST_RUNS) -> TrendTabl
 
 def _row(point: RunPoint, classes: Sequence[str]) -> TrendRow:
     # A run of an older release stored only its total: its parts are unknown.
-    known = bool(point.by_class) or not point.divergences
+    known = bool(point.by_class) or not (point.divergences or point.not_compared)
     counts = [point.by_class.get(name, 0) if known else None for name in classes]
     return TrendRow(
         point.started_at,
         point.run_id,
         point.verdict,
         point.lag_records,
-        point.divergences,
-        point.defects,
+        None if point.not_compared else point.divergences,
+        None if point.not_compared else point.defects,
         counts,
     )
