@@ -17,6 +17,7 @@ from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
 from transforms.nearest import suggestion
 from transforms.reconcile.compare.divergences import first_of
+from transforms.report.banner import phase_of, was_compared
 from transforms.report.divergence_table import COLUMNS, as_record, as_table
 from transforms.report.printable import counted
 
@@ -83,7 +84,13 @@ def _first(past: PastRun, arguments: argparse.Namespace) -> pl.DataFrame:
 
 
 def _print(past: PastRun, arguments: argparse.Namespace, found: Sequence[dict[str, Any]], total: int) -> None:
-    if arguments.format == "jsonl":
+    # Readers of JSON must not take an empty list for equal sides.
+    if arguments.as_of is None and not was_compared(past.report):
+        print(
+            f"Cluster {past.cluster}, run {past.run_id}: the two sides were not compared ({_why_not(past)}): no difference is known",
+            file=sys.stderr if arguments.format == "jsonl" else sys.stdout,
+        )
+    elif arguments.format == "jsonl":
         for row in found:
             print(json.dumps(as_record(row)))
     else:
@@ -92,6 +99,11 @@ def _print(past: PastRun, arguments: argparse.Namespace, found: Sequence[dict[st
             print(line)
     if total > len(found):
         print(f"{total - len(found):,} more; --limit 0 shows all", file=sys.stderr)
+
+
+def _why_not(past: PastRun) -> str:
+    phase = phase_of(past.report).replace("_", " ") or "unknown"
+    return f"phase {phase}, mode {past.report.mode}"
 
 
 def _headline(past: PastRun, as_of: int | None, total: int) -> str:

@@ -30,6 +30,7 @@ from transforms.explain.timeline import BarrierPassed
 from transforms.explain.writes import CREATES, ZnodeWrite
 from transforms.explain.znodes import znode_paths
 from transforms.frames import columns_of, from_arrow
+from transforms.report.banner import was_compared
 from transforms.report.comparison import divergence_row
 from transforms.report.printable import visible
 
@@ -93,6 +94,7 @@ def _found(past: PastRun, row: RowKey, kraft: PastKraft | None) -> RowEvidence:
         writes=_writes(past, row),
         barriers=_barriers(past, [version.offset for version in versions]),
         has_transactions=not past.read(ZK_TRANSACTIONS).isEmpty(),
+        compared=was_compared(past.report),
     )
 
 

@@ -14,6 +14,7 @@ from tests.explain.test_timeline import PATH, config, operation
 from transforms.explain.keys import parse_key
 from transforms.explain.records import VersionAfter
 from transforms.explain.row_evidence import RowEvidence, barriers_passed, explanation_of, znode_writes
+from transforms.explain.text import render
 from transforms.frames import columns_of, frame
 from transforms.kraft.quorum import CommittedEnd
 from transforms.kraft.replay.transactions import Marker, TransactionLog, read_transactions
@@ -76,6 +77,18 @@ def test_both_sides_are_told_and_what_is_not_proved() -> None:
     assert (told.as_of.name, told.as_of.value) == ("KRaft after offset 30 (inclusive, not proved committed)", "2")
     assert "Records from offset 25 on are not proved committed." in told.notes
     assert any("no transaction logs" in note for note in told.notes)
+
+
+def test_sides_that_were_not_compared_are_not_said_to_be_equal() -> None:
+    now = {"zookeeper": {"value": "2", "comparable": True, "zk_path": PATH, "zk_mzxid": 7, "zk_mtime": 0}}
+    assert "\nNo difference in this run\n" in render(explanation_of(CONFIG, found(now=now)))
+    text = render(explanation_of(CONFIG, found(now=now, compared=False)))
+    assert "\nNot compared: this run did not compare the two sides\n" in text
+    assert "No difference" not in text
+    secret = {"zookeeper": {**now["zookeeper"], "comparable": False}}
+    text = render(explanation_of(CONFIG, found(now=secret)))
+    assert "\nNot comparable: at least one side holds ciphertext\n" in text
+    assert "No difference" not in text
 
 
 def test_records_of_an_open_transaction_are_said_to_wait() -> None:

@@ -13,7 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Report
-from tests.report.samples import HOSTILE, HUGE, SAMPLES, defective, finalised, healthy, lagging, not_ready, runs
+from tests.report.samples import (
+    HOSTILE,
+    HUGE,
+    SAMPLES,
+    defective,
+    finalised,
+    healthy,
+    lagging,
+    not_ready,
+    runs,
+    uncompared,
+)
 from transforms.report.html import gate_views, prose, render_html
 
 VOID = {"meta", "img", "br", "circle", "link", "input", "hr"}
@@ -198,12 +209,25 @@ def test_shared_advice_is_said_once() -> None:
     ("report", "sentence"),
     [
         (healthy(), "None: both sides hold the same metadata."),
+        (uncompared(), "The two sides could not be compared, so it is unknown whether they differ."),
         (not_ready(), "Nothing has been copied yet, so there is nothing to compare."),
         (replace(healthy(), mode="kraft_only"), "Only one side was given, so nothing was compared."),
     ],
 )
 def test_no_differences_has_its_reason(report: Report, sentence: str) -> None:
     assert sentence in Page(render_html(report)).words
+
+
+@pytest.mark.parametrize("report", [uncompared(), replace(healthy(), mode="zookeeper_only")])
+def test_no_number_of_differences_is_told_where_nothing_was_compared(report: Report) -> None:
+    html = render_html(report)
+    words = Page(html).words
+    assert "Differences (not compared)" in words
+    assert "Defects not compared " in words
+    assert "0 differences" not in words
+    assert "topics 8 8 -" in words
+    assert "Differences by class None." not in words
+    assert "topics 8 8 0" in Page(render_html(healthy())).words
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 60, 200])

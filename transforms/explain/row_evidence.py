@@ -31,7 +31,7 @@ class RowEvidence:
     `mode` is the report's, `mirrored_offset` `/migration`'s as it was read. `side` is the run's log, None without one, `versions`
     the row after each record that made it, `now` the silver row of each side, `differences` the run's divergences of it, `writes`
     what ZooKeeper's transactions did to its znodes, `barriers` those of its records (`barriers_passed`). `has_transactions` is
-    false where the run read no transaction logs.
+    false where the run read no transaction logs, `compared` where it did not compare the two sides.
     """
 
     cluster: str
@@ -45,6 +45,7 @@ class RowEvidence:
     writes: Sequence[ZnodeWrite] = ()
     barriers: Sequence[BarrierPassed] = ()
     has_transactions: bool = False
+    compared: bool = True
 
     @property
     def ever(self) -> bool:
@@ -63,7 +64,17 @@ def explanation_of(row: RowKey, found: RowEvidence, as_of: int | None = None) ->
         steps=timeline(row, found.versions, found.writes, found.barriers),
         notes=_notes(row, found),
         as_of=None if as_of is None or found.side is None else _side_at(row, found.side, found.versions, as_of),
+        uncompared=_uncompared(row, found),
     )
+
+
+def _uncompared(row: RowKey, found: RowEvidence) -> str:
+    if not found.compared:
+        return "Not compared: this run did not compare the two sides"
+    flag = row.entity.comparable_flag
+    if flag is not None and any(side.get(flag) is False for side in found.now.values()):
+        return "Not comparable: at least one side holds ciphertext"
+    return ""
 
 
 def rows_of(row: RowKey, rows: pl.DataFrame) -> dict[str, dict[str, Any]]:

@@ -26,7 +26,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything that is shown about a row. `as_of` is the side at the requested offset, with the offset."""
+    """Everything that is shown about a row. `as_of` is the side at the requested offset, with the offset.
+
+    `uncompared` is a sentence that says why the two sides were not compared; empty if they were.
+    """
 
     row: RowKey
     cluster: str
@@ -36,6 +39,7 @@ class Explanation:
     steps: Sequence[TimelineLine]
     notes: Sequence[str]
     as_of: Side | None = None
+    uncompared: str = ""
 
 
 def render(explanation: Explanation) -> str:
@@ -61,7 +65,7 @@ def _differences(explanation: Explanation) -> list[str]:
     if not explanation.row.entity.mirrored:
         return [f"{explanation.row.entity.name} are not compared: each side has its own"]
     if not explanation.differences:
-        return ["No difference in this run"]
+        return [explanation.uncompared or "No difference in this run"]
     lines = ["Differences of this run"]
     for row in explanation.differences:
         where = "whole row" if row.column is None else visible(row.column)

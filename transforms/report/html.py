@@ -27,6 +27,7 @@ from transforms.report.banner import (
     reach,
     shown_gates,
     state_text,
+    was_compared,
 )
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
 from transforms.report.expectations import expectation_views
@@ -102,6 +103,7 @@ def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: fl
             groups=groups,
             rows_shown=sum(len(group.rows) for group in groups) + len(suppressed.shown),
             suppressed=suppressed,
+            compared=was_compared(report),
             no_rows=no_rows_sentence(report),
             by_status={name: report.divergences.by_status.get(name, 0) for name in ("new", "persisting", "resolved")},
             resolved=view.bounded(
@@ -160,6 +162,8 @@ def no_rows_sentence(report: Report) -> str:
     reason = _NOT_COMPARED.get(phase_of(report))
     if reason is not None:
         return reason
+    if not was_compared(report):
+        return "The two sides could not be compared, so it is unknown whether they differ."
     return "None: both sides hold the same metadata."
 
 
