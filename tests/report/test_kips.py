@@ -79,6 +79,24 @@ def test_releases_with_the_same_answer_stand_together() -> None:
     ]
 
 
+def test_each_release_is_shown_with_its_own_steps() -> None:
+    """Releases in a row share the evidence, and not the level that metadata.version must be lowered to, nor what is lost."""
+    level = "FEATURE_LEVEL_RECORD metadata.version, offset 4"
+
+    def target(release: str, lowered: str, *more: DowngradeReason) -> DowngradeTarget:
+        first = DowngradeReason("blocked", f"metadata.version must be lowered to {lowered} first", level)
+        return DowngradeTarget(release, "blocked", [first, *more])
+
+    lost = DowngradeReason("loses", "3 SCRAM credentials are lost", "offset 40")
+    targets = [target("3.5", "3.5-IV2"), target("3.4", "3.4-IV0", lost), target("3.3", "3.3-IV3", lost)]
+    shown = kips_view(replace(report(), downgrade=DowngradeReadiness("kraft", "3.6", targets))).downgrade
+    assert [(each.releases, *(reason.reason for reason in each.reasons.shown)) for each in shown] == [
+        ("3.5", "metadata.version must be lowered to 3.5-IV2 first"),
+        ("3.4", "metadata.version must be lowered to 3.4-IV0 first", "3 SCRAM credentials are lost"),
+        ("3.3", "metadata.version must be lowered to 3.3-IV3 first", "3 SCRAM credentials are lost"),
+    ]
+
+
 def test_the_page_shows_them_escaped_and_a_report_without_them_has_no_sections() -> None:
     page = render_html(report())
     assert HOSTILE not in page

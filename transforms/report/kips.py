@@ -155,15 +155,10 @@ def _level(feature: str, level: int) -> str:
 
 def _downgrade(targets: Sequence[DowngradeTarget]) -> list[DowngradeView]:
     found = []
-    for (verdict, _), members in groupby(targets, key=lambda each: (each.verdict, _worst_reasons(each))):
+    # Reasons with the same evidence may ask for another level in each release.
+    for (verdict, _), members in groupby(targets, key=lambda each: (each.verdict, each.reasons)):
         mine = list(members)
         names = mine[0].release if len(mine) == 1 else f"{mine[0].release} to {mine[-1].release}"
         reasons = bounded(mine[0].reasons, MOST_REASONS)
         found.append(DowngradeView(names, verdict, _TONES.get(verdict, ""), reasons))
     return found
-
-
-def _worst_reasons(target: DowngradeTarget) -> tuple[str, ...]:
-    """The most important reasons: releases that differ only by their name are shown together."""
-    worst = [reason for reason in target.reasons if reason.outcome == target.verdict]
-    return tuple(reason.evidence for reason in worst[:MOST_REASONS])
