@@ -230,6 +230,23 @@ def test_no_number_of_differences_is_told_where_nothing_was_compared(report: Rep
     assert "topics 8 8 0" in Page(render_html(healthy())).words
 
 
+def test_a_version_that_is_unknown_is_not_told_as_free_of_defects() -> None:
+    defects = [replace(each, exposed=False, evidence=False) for each in healthy().defects]
+    known = replace(healthy(), defects=defects)
+    assert "This version has none of the known defects. Not exposed to KAFKA-16222" in Page(render_html(known)).words
+    words = Page(render_html(replace(known, kafka_version="unknown"))).words
+    assert (
+        "The version is unknown, so it is unknown which defects it has: set kafka_version in the configuration."
+        in words
+    )
+    assert "none of the known defects" not in words
+    assert "Not exposed to" not in words
+    traces = [replace(defects[0], evidence=True), *defects[1:]]
+    words = Page(render_html(replace(known, defects=traces, kafka_version="unknown"))).words
+    assert "KAFKA-16222 found" in words
+    assert "set kafka_version in the configuration" in words
+
+
 @pytest.mark.parametrize("number", [0, 1, 2, 60, 200])
 def test_the_trend_holds_at_most_sixty_runs(number: int) -> None:
     html = render_html(replace(healthy(), history=runs(number, [0, 5, None, 7])))
