@@ -243,7 +243,7 @@ RUNS = Table(
         column(
             "statuses",
             MapType(StringType(), LongType()),
-            "Number of new, persisting and resolved defects among those in the report.",
+            "Number of new, persisting and resolved defects; in rows of earlier releases of those that the report lists.",
         ),
         column("open_checks", _STRINGS, "Ids of the checks that failed or warned."),
         column(

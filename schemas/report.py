@@ -191,6 +191,8 @@ class Divergences:
     """How many of the total are suppressed."""
     suppressed_by_class: dict[str, int] = field(default_factory=dict)
     """How many of each class are suppressed."""
+    defects_by_status: dict[str, int] | None = None
+    """Number of defects per status; None where nothing was compared, and in reports of earlier releases."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from transforms.frames import columns_of, frame
 from transforms.reconcile.compare.comparison import Answers, Compared, Inputs, compare
 from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.difference import Ends
-from transforms.reconcile.compare.divergences import FOLLOWED
+from transforms.reconcile.compare.divergences import FOLLOWED, listed
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.reconcile.judge.facts import Sample
 from transforms.report.comparison import NOTHING, ReportRequest, comparison, shown
@@ -176,3 +176,17 @@ def test_words_that_match_nothing_and_sides_that_were_not_compared_leave_all_as_
     assert told == replace(whole, notes=["suppression 1 (acls lag) of Ann matches nothing: remove it"])
     assert shown(NOTHING, {}, [idle], TODAY, dual_write(), ReportRequest(10)) == NOTHING
     assert shown(whole, as_json(compared().answers), [], TODAY, dual_write(), ReportRequest(10)) == whole
+
+
+def test_defects_are_counted_by_status_however_few_rows_are_listed() -> None:
+    def row(number: int, class_: str, status: str) -> dict[str, Any]:
+        known = {"fingerprint": f"{number:016x}", "entity": "topics", "key": json.dumps({"topic": f"t{number}"})}
+        more = {"kind": "kraft_only", "zk_value": "null", "kraft_value": "{}", "severity": "error", "explanation": "x"}
+        return dict.fromkeys(FOLLOWED.names()) | known | more | {"class": class_, "status": status}
+
+    statuses = [("lost_write", "new")] * 5 + [("lost_write", "persisting")] * 3 + [("load_loss", "resolved")] * 4
+    statuses += [("lag", "new")] * 6
+    rows = frame([row(number, *each) for number, each in enumerate(statuses)], FOLLOWED)
+    told = comparison({"row": listed(rows, 2).to_dicts(), "twice": []}, 2)
+    assert len(told.summary.rows) == 2
+    assert told.summary.defects_by_status == {"new": 5, "persisting": 3, "resolved": 4}

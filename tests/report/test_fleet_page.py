@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from schemas.report import Divergences
 from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
 from tests.report.samples import HOSTILE, defective, healthy, lagging, uncompared
 from tests.report.test_html import Page, attributes
@@ -42,6 +43,16 @@ def test_a_cluster_that_was_not_compared_has_no_number_of_defects() -> None:
         "5 in 1 cluster; 1 cluster not compared"
     ]
     assert 'data-label="Defects" class="num"><b>not compared</b>' in render_fleet(standing, {})
+
+
+def test_new_defects_are_counted_beyond_the_rows_that_a_report_lists() -> None:
+    """Of eight defects two are listed, both new: five are new, three persist, and four are gone."""
+    listed = defective().divergences.rows[:2]
+    statuses = {"new": 5, "persisting": 3, "resolved": 4}
+    found = Divergences(8, {"lost_write": 8}, {}, {**statuses, "new": 9}, listed, defects_by_status=statuses)
+    standing = fleet([run_of(replace(defective(), divergences=found), "losing")], NOW, 48)
+    assert fleet_objects(standing)[0]["defects_by_status"] == statuses
+    assert "8 (5 new, 3 persisting, 4 resolved)" in "\n".join(fleet_text(standing, {}))
 
 
 def test_more_defects_come_first_then_more_lag() -> None:

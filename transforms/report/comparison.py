@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from schemas.classes import CLASSES
+from schemas.classes import CLASSES, DEFECTS
 from schemas.report import DivergenceRow, Divergences
 from transforms.reconcile.compare.comparison import Answers
 from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, in_force
@@ -114,8 +114,11 @@ def _summarised(rows: Sequence[Mapping[str, Any]], limit: int) -> Comparison:
     by_class: dict[str, int] = defaultdict(int)
     by_entity: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     by_status: dict[str, int] = defaultdict(int)
+    of_defects: dict[str, int] = defaultdict(int)
     for (class_, entity, status), total in sorted(totals.items()):
         by_status[status] += total
+        if class_ in DEFECTS:
+            of_defects[status] += total
         if status != "resolved":
             by_class[class_] += total
             by_entity[entity][class_] += total
@@ -128,6 +131,7 @@ def _summarised(rows: Sequence[Mapping[str, Any]], limit: int) -> Comparison:
             by_entity={entity: dict(classes) for entity, classes in by_entity.items()},
             by_status=dict(by_status),
             rows=current,
+            defects_by_status=dict(of_defects),
         ),
         gone,
         _samples(current, by_class),

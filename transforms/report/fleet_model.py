@@ -209,7 +209,10 @@ def fleet_columns(report: Report) -> dict[str, Any]:
 
 
 def defect_statuses(report: Report) -> dict[str, int]:
-    """How many defects are new, persisting, resolved, of those that the report lists: all of them but in a flood."""
+    """How many defects are new, persisting, resolved; in reports of earlier releases, of those that are listed."""
+    exact = report.divergences.defects_by_status
+    if exact is not None:
+        return dict(sorted(exact.items()))
     listed = [row.status for row in report.divergences.rows if row.class_ in DEFECTS]
     gone = ["resolved" for row in report.resolved if row.class_ in DEFECTS]
     return dict(sorted(Counter([*listed, *gone]).items()))

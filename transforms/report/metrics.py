@@ -38,7 +38,7 @@ _OF_GOOD_RUN = {
     "kraft_audit_gate": "1 for the verdict of the gate in the last good run, 0 for the others.",
     "kraft_audit_phase": "1 for the phase in which the last good run found the cluster.",
     "kraft_audit_defects": "Number of differences that are defects; absent if the last good run compared nothing.",
-    "kraft_audit_defects_new": "Of the defects that the report lists, how many the run before did not have.",
+    "kraft_audit_defects_new": "Of the defects, how many the run before did not have; absent if the last good run compared nothing.",
     "kraft_audit_divergences": "Number of all differences; absent if the last good run compared nothing.",
     "kraft_audit_lag_records": "Records of the log that ZooKeeper did not have yet; absent where lag does not apply or is unknown.",
     "kraft_audit_lag_seconds": "How far ZooKeeper was behind the log, in seconds; absent where lag does not apply or is unknown.",
