@@ -17,10 +17,10 @@ from schemas.gold import RUNS
 from schemas.report import RunPoint
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge.earlier import EarlierRun
+from transforms.report.since import HISTORY
 from transforms.report.trend import run_point
 from transforms.runs import FAILED
 
-HISTORY = 60
 _SAME_END = (CLUSTER, "cluster_id", "log_end_offset", "newest_append_time")
 _PLACING = (*_SAME_END, *ORDER, "verdict", "goes_on")
 _UNUSED = ("report", "table_versions", "beside")

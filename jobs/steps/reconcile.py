@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.exit import ERRORS, OK, WARNINGS, AuditError
 from jobs.run import kept
-from jobs.run.earlier_runs import HISTORY, clock_notes, iso, previous_runs, stored_point
+from jobs.run.earlier_runs import clock_notes, iso, previous_runs, stored_point
 from jobs.run.examine import Examined, stored
 from jobs.run.opening import opened
 from jobs.run.run import ClusterRun, Run
@@ -41,6 +41,7 @@ from transforms.reconcile.judge.requested_gate import asked_of
 from transforms.report.bounds import shortened
 from transforms.report.comparison import NOTHING, Comparison, ReportRequest, comparison, shown
 from transforms.report.json import from_json, report_document
+from transforms.report.since import HISTORY
 
 
 @dataclass(frozen=True)

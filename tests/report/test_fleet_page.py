@@ -55,6 +55,15 @@ def test_new_defects_are_counted_beyond_the_rows_that_a_report_lists() -> None:
     assert "8 (5 new, 3 persisting, 4 resolved)" in "\n".join(fleet_text(standing, {}))
 
 
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [(12, "(12 runs, all that are stored)"), (30, "or earlier (at least 30 runs)"), (199, "at least 30")],
+)
+def test_as_many_runs_are_told_as_are_known(stored: int, said: str) -> None:
+    runs = [run_of(defective(), "losing", number) for number in range(1, min(stored, 30) + 1)]
+    assert said in render_fleet(fleet(runs, NOW, 48), {})
+
+
 def test_more_defects_come_first_then_more_lag() -> None:
     runs = [
         run_of(defective(), "two", defects=2),

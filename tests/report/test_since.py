@@ -44,6 +44,24 @@ def test_since_when(verdict: str, earlier: list[tuple[str, str]], said: str) -> 
     assert since_when(verdict, earlier) == said
 
 
+def test_runs_before_those_that_are_read_may_have_had_the_verdict_as_well() -> None:
+    earlier = [(MONDAY, "errors"), (TUESDAY, "errors")]
+    assert (
+        since_when("errors", earlier, whole=False) == "Errors since 2026-11-16 06:00 UTC or earlier (at least 3 runs)."
+    )
+    # What was before shows the beginning.
+    assert since_when("errors", [(MONDAY, "clean"), *earlier[1:]], whole=False) == (
+        "Errors since 2026-11-17 06:00 UTC (2 runs)."
+    )
+
+
+def test_a_report_whose_history_is_full_does_not_tell_its_first_run_as_the_first_stored() -> None:
+    report = defective()
+    full = [replace(report.history[0], verdict="errors")] * 60
+    assert "or earlier (at least 60 runs)" in banner_of(replace(report, history=full)).since
+    assert "(59 runs, all that are stored)" in banner_of(replace(report, history=full[1:])).since
+
+
 def test_a_time_that_is_none_is_shown_as_it_is() -> None:
     assert "the previous one, <b>, was clean" in since_when("errors", [("<b>", "clean")])
 

@@ -13,7 +13,7 @@ from transforms.report import compared
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.row_text import line_of
-from transforms.report.since import since_when
+from transforms.report.since import HISTORY, since_when
 from transforms.report.words import (
     CHECK_ORDER,
     GATE_TITLES,
@@ -95,7 +95,8 @@ def banner_of(report: Report) -> ReportBanner:
 
 def _since(report: Report) -> str:
     # The last one is this run.
-    return since_when(report.verdict, [(run.started_at, run.verdict) for run in report.history[:-1]])
+    earlier = [(run.started_at, run.verdict) for run in report.history[:-1]]
+    return since_when(report.verdict, earlier, whole=len(report.history) < HISTORY)
 
 
 def _evidence(report: Report) -> list[str]:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from transforms.report.banner import TONES, VERDICT_LABELS, duration
 from transforms.report.compared import NOT_COMPARED
-from transforms.report.fleet_marks import gate_strip, sparkline
+from transforms.report.fleet_marks import MOST_RUNS, gate_strip, sparkline
 from transforms.report.fleet_model import GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
 from transforms.report.html import environment
 from transforms.report.printable import counted, listed, visible
@@ -223,7 +223,7 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
     """Put one cluster into text."""
     newest, known = cluster.newest, cluster.judged
     judged = known or newest
-    finished = [run for run in cluster.runs if not run.failed]
+    finished = [run for run in last_runs(cluster) if not run.failed]
     return FleetRow(
         name=visible(cluster.name, 120),
         href=href,
@@ -232,7 +232,7 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
         phase=phase_name(judged.phase),
         kafka=visible(judged.kafka_version or "unknown", 20),
         headline=visible(newest.headline, 200),
-        since_when=_since_when(newest, finished),
+        since_when=_since_when(cluster),
         to_do=_AUDIT_AGAIN if cluster.group == "stale" else visible(newest.to_do, 600),
         gates=gate_chips(judged),
         defects=defects_text(judged),
@@ -249,10 +249,18 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
     )
 
 
-def _since_when(newest: FleetRun, finished: Sequence[FleetRun]) -> str:
+def last_runs(cluster: FleetCluster) -> Sequence[FleetRun]:
+    """The runs that a picture shows: between older ones that were read as well, some may be left out."""
+    return cluster.runs[-MOST_RUNS:]
+
+
+def _since_when(cluster: FleetCluster) -> str:
     """Since when the cluster has its verdict; empty for a failed run, or if no earlier run shows it."""
-    earlier = [(run.started_at.isoformat(), run.verdict) for run in finished if run is not newest]
-    return since_when(newest.verdict, earlier) if earlier and not newest.failed else ""
+    newest, known = cluster.newest, last_runs(cluster)
+    earlier = [(run.started_at.isoformat(), run.verdict) for run in known if not run.failed and run is not newest]
+    if not earlier or newest.failed:
+        return ""
+    return since_when(newest.verdict, earlier, whole=len(known) < MOST_RUNS)
 
 
 def gate_chips(run: FleetRun) -> list[GateChip]:

@@ -14,6 +14,7 @@ from transforms.report.fleet_page import (
     first_actions,
     fleet_facts,
     label_of,
+    last_runs,
     phase_name,
     since_words,
 )
@@ -87,7 +88,7 @@ def _object(cluster: FleetCluster) -> dict[str, Any]:
 def _row(cluster: FleetCluster) -> tuple[str, ...]:
     newest = cluster.newest
     judged = cluster.judged or newest
-    finished = [run for run in cluster.runs if not run.failed]
+    finished = [run for run in last_runs(cluster) if not run.failed]
     since = since_words(judged.statuses)
     old = "  OLD" if cluster.stale else ""
     return (
