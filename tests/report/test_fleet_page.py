@@ -13,8 +13,8 @@ from schemas.report import Divergences
 from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
 from tests.report.samples import HOSTILE, defective, healthy, lagging, uncompared
 from tests.report.test_html import Page, attributes
-from transforms.report.fleet_model import Verified, fleet, fleet_columns, fleet_run, without_retired
-from transforms.report.fleet_page import MOST_ROWS, render_fleet
+from transforms.report.fleet_model import FleetRun, Verified, fleet, fleet_columns, fleet_run, without_retired
+from transforms.report.fleet_page import MOST_ROWS, banner, render_fleet
 from transforms.report.fleet_text import fleet_objects, fleet_text
 
 PLACES = {"losing": "losing/report.html", "fine": "fine/report.html"}
@@ -97,6 +97,23 @@ def test_an_old_clean_cluster_is_not_called_clean() -> None:
     (cluster,) = fleet([run_of(healthy(), "seen", 47)], NOW, 48).clusters
     assert (cluster.group, cluster.stale) == ("clean", False)
     assert "All" not in Page(render_fleet(fleet([run_of(healthy(), "a", 49)], NOW, 48), {})).words
+
+
+@pytest.mark.parametrize(
+    "run", [run_of(defective(), "c", 480), run_of(lagging(), "c", 480), failed("c", hours_ago=480)]
+)
+def test_an_old_run_is_no_recent_audit_whatever_it_found(run: FleetRun) -> None:
+    standing = fleet([run, run_of(healthy(), "fine")], NOW, 48)
+    assert fleet_objects(standing)[0]["group"] == "stale"
+    words = Page(render_fleet(standing, {})).words
+    assert "No recent audit" in words
+    assert "1 with no audit in the last 48 h" in words
+    told = banner(standing)
+    if run.verdict == "warnings":
+        assert (told.tone, told.title) == ("warn", "1 of 2 clusters needs a look")
+    else:
+        assert (told.tone, told.title) == ("bad", "1 of 2 clusters needs repair")
+        assert "(1 of them with errors or failed in the last one)" in words
 
 
 def test_one_cluster_reads_well() -> None:

@@ -110,13 +110,13 @@ class FleetCluster:
 
     @property
     def group(self) -> str:
-        """Which of GROUPS the cluster is in."""
+        """Which of GROUPS the cluster is in: what an old run has found is not known to be so now."""
+        if self.stale:
+            return "stale"
         if self.newest.failed:
             return "failed"
         if self.newest.verdict == ERRORS:
             return "errors"
-        if self.stale:
-            return "stale"
         calm = self.newest.verdict == CLEAN and self.newest.label != NOT_READY and not self.unverified
         return "clean" if calm else "warnings"
 

@@ -141,8 +141,10 @@ def banner(fleet: Fleet) -> Banner:
     counts = {group: len(fleet.of_group(group)) for group in GROUPS}
     total = len(fleet.clusters)
     worst = next((group for group in GROUPS if counts[group]), "clean")
-    urgent = counts["failed"] + counts["errors"]
-    open_ = urgent + counts["stale"] + counts["warnings"]
+    # Errors do not go away because nobody looks.
+    old = sum(1 for cluster in fleet.of_group("stale") if cluster.newest.verdict in (ERRORS, FAILED))
+    urgent = counts["failed"] + counts["errors"] + old
+    open_ = total - counts["clean"]
     if total == 0:
         return Banner("warn", "Nothing", "No run is in this warehouse yet", "")
     if not open_:
@@ -152,14 +154,16 @@ def banner(fleet: Fleet) -> Banner:
     verb = "needs" if named == 1 else "need"
     title = f"{named:,} of {counted(total, 'cluster')} {verb} {'repair' if urgent else 'a look'}"
     word = "Errors and failed audits" if counts["failed"] and counts["errors"] else GROUP_TITLES[worst]
-    return Banner(GROUP_TONES[worst], word, title, _tally(counts, fleet.stale_after_hours))
+    tone = "bad" if urgent else GROUP_TONES[worst]
+    return Banner(tone, word, title, _tally(counts, fleet.stale_after_hours, old))
 
 
-def _tally(counts: Mapping[str, int], stale_after_hours: float) -> str:
+def _tally(counts: Mapping[str, int], stale_after_hours: float, old_errors: int) -> str:
     words = {
         "failed": "could not be audited",
         "errors": "with errors",
-        "stale": f"with no audit in the last {stale_after_hours:g} h",
+        "stale": f"with no audit in the last {stale_after_hours:g} h"
+        + (f" ({old_errors:,} of them with errors or failed in the last one)" if old_errors else ""),
         "warnings": "with warnings or not ready to start",
         "clean": "clean",
     }
