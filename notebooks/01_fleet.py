@@ -14,15 +14,16 @@ from pyspark.sql import functions as F
 
 from jobs.runtime.notebook import Notebook
 from schemas.gold import RUNS
+from transforms.runs import newest_first, oldest_first
 
 notebook = Notebook(globals())
 warehouse = notebook.warehouse(notebook.parameter("warehouse", "main.kraft_audit"))
 most_runs = int(notebook.parameter("runs", "30"))
 
 BADNESS = ["failed", "errors", "warnings", "clean"]
-newest_first = Window.partitionBy("cluster").orderBy(F.col("started_at").desc(), F.col("run_id").desc())
-runs = warehouse.read(RUNS).withColumn("place", F.row_number().over(newest_first)).where(F.col("place") <= most_runs)
-rows = [row.asDict() for row in runs.orderBy("cluster", "started_at", "run_id").drop("table_versions").collect()]
+by_age = Window.partitionBy("cluster").orderBy(*newest_first())
+runs = warehouse.read(RUNS).withColumn("place", F.row_number().over(by_age)).where(F.col("place") <= most_runs)
+rows = [row.asDict() for row in runs.orderBy("cluster", *oldest_first()).drop("table_versions").collect()]
 
 # COMMAND ----------
 

@@ -18,6 +18,9 @@ from schemas.classes import ORDER
 from schemas.gold import DIVERGENCES, RUNS
 from transforms.explain.keys import parse_key
 from transforms.explain.text import render
+from transforms.runs import oldest_first
+
+ORDER_OF_RUNS = ("sequence", "started_at", "finished_at", "run_id")
 
 notebook = Notebook(globals())
 warehouse = notebook.warehouse(notebook.parameter("warehouse", "main.kraft_audit"))
@@ -64,8 +67,8 @@ wanted = parse_key(entity, key).gold if key else ""
 seen = (
     warehouse.read(DIVERGENCES)
     .where((F.col("cluster") == F.lit(past.cluster)) & (F.col("entity") == F.lit(entity)) & (F.col("key") == F.lit(wanted)))
-    .join(warehouse.read(RUNS).where("report IS NOT NULL").select("cluster", "run_id", "started_at"), ["cluster", "run_id"])
-    .orderBy("started_at", "run_id", "column")
+    .join(warehouse.read(RUNS).where("report IS NOT NULL").select("cluster", *ORDER_OF_RUNS), ["cluster", "run_id"])
+    .orderBy(*oldest_first(), "column")
     .select("started_at", "run_id", "class", "column", "status", "zk_value", "kraft_value", "fingerprint")
 )
 notebook.show("Seen by", seen)

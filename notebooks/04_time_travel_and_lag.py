@@ -18,6 +18,7 @@ from jobs.runtime.notebook import Notebook
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import DIVERGENCES, LAG, RUNS
 from transforms.report.chart import divergence_chart, lag_chart
+from transforms.runs import oldest_first
 
 notebook = Notebook(globals())
 warehouse = notebook.warehouse(notebook.parameter("warehouse", "main.kraft_audit"))
@@ -86,9 +87,12 @@ mine = F.col("cluster") == F.lit(past.cluster)
 lag = (
     warehouse.read(LAG).where(mine).drop("cluster")
     .join(
-        warehouse.read(RUNS).where(mine & F.col("report").isNotNull()).select("run_id", "started_at", "state", "verdict", "defects", "divergences"), "run_id"
+        warehouse.read(RUNS).where(mine & F.col("report").isNotNull()).select(
+            "run_id", "sequence", "started_at", "finished_at", "state", "verdict", "defects", "divergences"
+        ),
+        "run_id",
     )
-    .orderBy("started_at", "run_id")
+    .orderBy(*oldest_first())
     .select(
         "started_at", "state", "verdict", "records", "seconds", "alive",
         "kraft_metadata_offset", "committed_end_offset", "defects", "divergences", "run_id",

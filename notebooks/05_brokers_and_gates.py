@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from jobs.runtime.notebook import Notebook
 from schemas.gold import BROKER_PRESENCE, GATES, RUNS
 from schemas.gates import GATES as GATE_NAMES
+from transforms.runs import oldest_first
 
 notebook = Notebook(globals())
 warehouse = notebook.warehouse(notebook.parameter("warehouse", "main.kraft_audit"))
@@ -27,7 +28,7 @@ def of_this_cluster(table):
     return warehouse.read(table).where(F.col("cluster") == F.lit(run["cluster"])).drop("cluster")
 
 
-runs = of_this_cluster(RUNS).where(F.col("report").isNotNull()).select("run_id", "started_at")
+runs = of_this_cluster(RUNS).where(F.col("report").isNotNull()).select("run_id", "sequence", "started_at", "finished_at")
 
 # COMMAND ----------
 
@@ -52,14 +53,14 @@ notebook.show("Brokers", brokers)
 
 # COMMAND ----------
 
-by_run = Window.partitionBy("broker_id").orderBy("started_at", "run_id")
+by_run = Window.partitionBy("broker_id").orderBy(*oldest_first())
 ledger = (
     of_this_cluster(BROKER_PRESENCE)
     .join(runs, "run_id")
     .withColumn("now", F.concat_ws(" ", "mode", F.array_join("blocks", ",")))
     .withColumn("before", F.lag("now").over(by_run))
     .where(F.col("before").isNull() | (F.col("before") != F.col("now")))
-    .orderBy("broker_id", "started_at", "run_id")
+    .orderBy("broker_id", *oldest_first())
     .select("broker_id", "started_at", "mode", "blocks", "is_migrating_zk_broker", "fenced", "replicas", "note", "run_id")
 )
 notebook.show("Brokers over the runs", ledger)
@@ -72,7 +73,7 @@ notebook.show("Brokers over the runs", ledger)
 
 # COMMAND ----------
 
-decisions = of_this_cluster(GATES).join(runs, "run_id").orderBy("started_at", "run_id", "gate")
+decisions = of_this_cluster(GATES).join(runs, "run_id").orderBy(*oldest_first(), "gate")
 notebook.show("Gates over the runs", decisions.select("started_at", "gate", "verdict", "blocking", "run_id"))
 
 # COMMAND ----------

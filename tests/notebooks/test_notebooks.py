@@ -208,6 +208,27 @@ def test_the_fleet_shows_the_worst_first_and_a_run_that_failed(
     assert notebook.plots.keys() == {"Verdicts", "Lag"}
 
 
+def test_the_run_that_was_counted_last_is_the_newest_whatever_its_clock_said(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock was ahead in the first run, and was put back before the second one."""
+    warehouse = Warehouse(spark, str(tmp_path))
+    first = {**_run(OLD, 9, 0), "sequence": 1, "verdict": "clean"}
+    second = {**_run(NEW, 5, 0), "sequence": 2}
+    blocked = [
+        {**OLD, "broker_id": 0, "mode": "zookeeper", "blocks": ["finalize"]},
+        {**NEW, "broker_id": 0, "mode": "kraft", "blocks": []},
+    ]
+    _write(warehouse, RUNS, [first, second])
+    _write(warehouse, BROKER_PRESENCE, blocked)
+    _write(warehouse, GATES, [{**each, "gate": "start", "verdict": "go", "blocking": []} for each in (OLD, NEW)])
+    notebook = _execute("01_fleet.py", warehouse, monkeypatch)
+    assert _shown(notebook, "Fleet", "cluster", "verdict", "run_id") == [("prod", "errors", "r2")]
+    notebook = _execute("05_brokers_and_gates.py", warehouse, monkeypatch)
+    assert _shown(notebook, "Brokers over the runs", "mode", "run_id") == [("zookeeper", "r1"), ("kraft", "r2")]
+    assert _shown(notebook, "Gates over the runs", "run_id") == [("r1",), ("r2",)]
+
+
 def test_a_change_of_the_isr_is_told_once(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = _execute("06_isr_and_features.py", filled, monkeypatch)
     # Two controllers' copies hold offset 12, which is no change; that of the checkpoint is not counted either.

@@ -157,8 +157,14 @@ def test_every_widget_asks_for_columns_that_its_dataset_has(filled: Warehouse) -
 def test_the_alert_counts_red_failed_and_silent_clusters(filled: Warehouse) -> None:
     query = BUNDLE["resources"]["alerts"]["red"]["query_text"]
     [row] = _asked(filled, query.replace("${var.catalog}.${var.schema}.", "")).collect()
-    # Of red, failed, silent and clean.
-    assert row[BUNDLE["resources"]["alerts"]["red"]["evaluation"]["source"]["name"]] == 3
+    # Of red, back, failed, silent and clean.
+    assert row[BUNDLE["resources"]["alerts"]["red"]["evaluation"]["source"]["name"]] == 4
+
+
+def test_the_dashboard_shows_the_run_that_was_counted_last_whatever_its_clock_said(filled: Warehouse) -> None:
+    [fleet] = [dataset for dataset in DASHBOARD["datasets"] if dataset["name"] == "fleet"]
+    shown = {row["cluster"]: row["verdict"] for row in _asked(filled, "".join(fleet["queryLines"])).collect()}
+    assert shown == {"red": "errors", "back": "errors", "failed": "failed", "silent": "clean", "clean": "clean"}
 
 
 def test_alerts_differ_in_what_they_ask_alone() -> None:
@@ -172,7 +178,7 @@ def test_alerts_differ_in_what_they_ask_alone() -> None:
         assert f"SELECT count(*) AS {source} FROM" in alert["query_text"]
 
 
-@pytest.mark.parametrize(("wanted", "number"), [("", 1), ("start", 2), ("finalize , start", 3)])
+@pytest.mark.parametrize(("wanted", "number"), [("", 2), ("start", 3), ("finalize , start", 4)])
 def test_the_alert_on_gates_counts_those_that_were_open_or_are_wanted(
     spark: SparkSession, tmp_path: Path, wanted: str, number: int
 ) -> None:
@@ -188,11 +194,22 @@ def test_the_alert_on_gates_counts_those_that_were_open_or_are_wanted(
         ("done", 0, "clean", "finalized", {"rollback": "no_go"}),
         ("open", 2, "clean", "dual_write", {"finalize": "no_go"}),
         ("open", 0, "clean", "dual_write", {"finalize": "go"}),
+        # The clock was ahead in the first of these runs.
+        ("back", 0, "clean", "dual_write", {"finalize": "go"}),
+        ("back", 1, "errors", "dual_write", {"finalize": "no_go"}),
     ]
     runs, gates = [], []
     for number_of_run, (cluster, days, verdict, phase, its) in enumerate(went):
         run = {"cluster": cluster, "run_id": f"r{number_of_run}"}
-        runs.append({**run, "started_at": now - timedelta(days=days), "verdict": verdict, "phase": phase})
+        runs.append(
+            {
+                **run,
+                "sequence": number_of_run,
+                "started_at": now - timedelta(days=days),
+                "verdict": verdict,
+                "phase": phase,
+            }
+        )
         gates += [{**run, "gate": gate, "verdict": said} for gate, said in its.items()]
     _store(warehouse, {RUNS: runs, GATES: gates})
     query = BUNDLE["resources"]["alerts"]["gates"]["query_text"].replace("${var.wanted_gates}", wanted)
@@ -202,7 +219,9 @@ def test_the_alert_on_gates_counts_those_that_were_open_or_are_wanted(
 
 @pytest.fixture(scope="module")
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Four clusters: one with errors now, one that failed, one that was clean three days ago, one clean."""
+    """Five clusters: one with errors now, one also after a run whose clock was ahead, one that failed, one that was clean three days
+    ago, one clean.
+    """
     warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("warehouse")))
     now = datetime.now(UTC).replace(tzinfo=None)
     runs = [
@@ -211,6 +230,8 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
         {"cluster": "failed", "verdict": "failed", "started_at": now, "failure": "no log"},
         {"cluster": "silent", "verdict": "clean", "started_at": now - timedelta(days=3), "defects": 0},
         {"cluster": "clean", "verdict": "clean", "started_at": now, "defects": 0},
+        {"cluster": "back", "verdict": "clean", "started_at": now + timedelta(days=9), "sequence": 1},
+        {"cluster": "back", "verdict": "errors", "started_at": now, "sequence": 2},
     ]
     runs = [{**run, "run_id": f"r{number}", "finished_at": run["started_at"]} for number, run in enumerate(runs)]
     gates = [{"cluster": "red", "run_id": "r1", "gate": "finalize", "verdict": "no_go"}]
