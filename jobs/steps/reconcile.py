@@ -110,7 +110,7 @@ def _judged(
         gathered.facts,
         compared=compared.compared,
         samples=compared.samples,
-        rows=compared.summary.rows,
+        rows=compared.known,
         duplicated=compared.duplicated,
         deltas={each["offset"]: (each["before"], each["after"]) for each in deltas},
     )

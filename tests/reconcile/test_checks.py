@@ -847,6 +847,20 @@ def test_what_was_mirrored_together_is_told_by_the_barriers() -> None:
     assert verdicts(half_known)["DUR-18"].evidence == ["acls changed at offset 302, near a lost quota change"]
 
 
+def test_rows_that_were_not_listed_may_be_the_ones_that_a_check_looks_for() -> None:
+    """Of each class and entity at least one row is listed, so that what is not listed at all does not exist."""
+    many = replace(dual_write(), divergences={"lost_write": Sample(2_000, ("one",))})
+    missing = replace(many, defect_rows=(row("topics"), row("client_quotas", kraft_offset=1), row("acls")))
+    cut = "the report lists 3 of 2000 rows that are defects: raise report.rows"
+    for check_id in ("DUR-14", "DUR-18"):
+        assert (verdicts(missing)[check_id].verdict, verdicts(missing)[check_id].evidence) == ("unknown", [cut])
+    other = replace(many, defect_rows=(row("partitions"), row("client_quotas")))
+    assert {verdicts(other)[check_id].verdict for check_id in ("DUR-14", "DUR-15", "DUR-18")} == {"pass"}
+    assert judge_gates(run_checks(missing), missing)["dual_write"].verdict == "no_go"
+    listed = replace(missing, divergences={"lost_write": Sample(3, ("one",))})
+    assert {verdicts(listed)[check_id].verdict for check_id in ("DUR-14", "DUR-18")} == {"pass"}
+
+
 def test_a_feature_level_beyond_the_controllers_kills_the_next_one_that_starts() -> None:
     whole = kraft_clusters.kraft()
     late = LevelChange(1900, 2, "share.version")

@@ -101,6 +101,16 @@ def test_a_removed_client_quota_that_stays_is_latent_a() -> None:
     assert [name for name, defect in found.items() if defect.evidence] == ["latent A"]
 
 
+def test_traces_that_the_list_may_lack_are_not_said_to_be_absent() -> None:
+    other = row("client_quotas", "lost_write", "zk_only", entity={"user": "alice"}, quota="producer_byte_rate")
+    whole = replace(MIGRATING, defect_rows=(other,), divergences={"lost_write": Sample(1, ("one",))})
+    cut = replace(whole, divergences={"lost_write": Sample(9, ("one",))})
+    text = "its traces were looked for in the rows that the report lists: 1 of 9 that are defects"
+    assert text not in by_name(whole)["latent A"].detail
+    assert text in by_name(cut)["latent A"].detail
+    assert text not in by_name(cut)["KAFKA-19480"].detail, "it leaves no such row"
+
+
 def test_a_removed_user_quota_is_not() -> None:
     lost = row("client_quotas", "lost_write", "zk_only", entity={"user": "alice"}, quota="producer_byte_rate")
     assert not by_name(replace(MIGRATING, defect_rows=(lost,)))["latent A"].evidence

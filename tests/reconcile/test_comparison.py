@@ -21,7 +21,9 @@ from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.difference import Ends
 from transforms.reconcile.compare.divergences import FOLLOWED, listed
 from transforms.reconcile.compare.suppressions import SuppressionRule
+from transforms.reconcile.judge.evidence import with_differences
 from transforms.reconcile.judge.facts import Sample
+from transforms.reconcile.judge.gates import run_checks
 from transforms.report.comparison import NOTHING, ReportRequest, comparison, shown
 
 LOADED_AT = 1_000_000
@@ -50,6 +52,14 @@ def config(name: str, value: str) -> dict[str, Any]:
     }
 
 
+ACL = {
+    "resource_type": "TOPIC",
+    "pattern_type": "LITERAL",
+    "resource_name": "orders",
+    "host": "*",
+    "operation": "READ",
+    "permission": "ALLOW",
+}
 IN_ZOOKEEPER = {"zk_path": "/config/topics/orders", "zk_mzxid": 500, "zk_mtime": LOADED_AT}
 IN_KRAFT = {"kraft_offset": 60, "kraft_created_offset": 40, "kraft_append_time": LOADED_AT + 5}
 TABLES = tables(
@@ -166,6 +176,28 @@ def test_suppressed_rows_are_last_and_no_count_is_smaller() -> None:
     assert of_gate.unsuppressed_verdict == "errors", "nor is the gate that was asked for open"
     short = shown(comparison(as_json(found.answers), 1), as_json(found.answers), rules, TODAY, facts, ReportRequest(1))
     assert [row.entity for row in short.summary.rows] == ["topics"]
+
+
+def test_how_many_rows_a_report_lists_changes_no_check() -> None:
+    """Rows of the list's other entities are graver: a report of two rows has no topic, and no producer id."""
+    gone = {"replicas": [0], "isr": [0], "leader": 0, "leader_epoch": 0}
+    known = {"kraft_offset": 60, "kraft_created_offset": 40, "kraft_append_time": LOADED_AT + 5}
+    rows = tables(
+        acls=[kraft(**ACL, principal=f"User:{name}", **known) for name in "abc"],
+        partitions=[kraft(topic="orders", partition=number, **gone, **known) for number in range(3)],
+        producer_ids=[zk(next_producer_id=1000, zk_mzxid=500), kraft(next_producer_id=2000, **known)],
+        topics=[zk(topic="orders", topic_id="x", zk_mzxid=500), kraft(topic="orders", topic_id="y", **known)],
+    )
+    seen = {}
+    for limit in (2, 1000):
+        inputs = Inputs(rows, versions(), ZNODES, FIRST, lambda keys: versions())
+        whole = comparison(as_json(compare(inputs, CONTEXT, Ends(110, 110), "r", limit).answers), limit)
+        assert len(whole.summary.rows) == min(limit, 8)
+        facts = with_differences(
+            dual_write(), compared=True, samples=whole.samples, rows=whole.known, duplicated=Sample(), deltas={}
+        )
+        seen[limit] = {check.id: check.verdict for check in run_checks(facts) if check.id in ("DUR-14", "DUR-15")}
+    assert seen[2] == seen[1000] == {"DUR-14": "fail", "DUR-15": "fail"}
 
 
 def test_words_that_match_nothing_and_sides_that_were_not_compared_leave_all_as_it_is() -> None:

@@ -194,7 +194,7 @@ class _Examination:
         """The barriers around what was lost, where transaction logs show them."""
         if compared is None or not self.given.reads_data_folder:
             return []
-        rows = comparison(compared.answers, self.given.report_rows).summary.rows
+        rows = comparison(compared.answers, self.given.report_rows).known
         found = deltas(written.barriers, offsets_asked(rows), loaded_at(gathered.facts))
         return [{"offset": offset, "before": before, "after": after} for offset, (before, after) in found.items()]
 

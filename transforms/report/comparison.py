@@ -24,7 +24,10 @@ _SAMPLE = 20
 
 @dataclass(frozen=True)
 class Comparison:
-    """One cluster's differing rows as the report lists them; empty when its sides were not compared."""
+    """One cluster's differing rows as the report lists them; empty when its sides were not compared.
+
+    `known` are all rows that were answered: those of the list, and the first of each class and entity.
+    """
 
     compared: bool
     summary: Divergences
@@ -33,6 +36,7 @@ class Comparison:
     duplicated: Sample | None = None
     notes: list[str] = field(default_factory=list)
     unsuppressed_verdict: str = ""
+    known: Sequence[DivergenceRow] = ()
 
 
 NOTHING = Comparison(False, Divergences(), [], {})
@@ -102,7 +106,7 @@ def _with_suppressed(
 
 
 def _verdict_of(facts: Facts, rest: Comparison, asked: ReportRequest) -> str:
-    without = replace(facts, divergences=rest.samples, defect_rows=tuple(rest.summary.rows))
+    without = replace(facts, divergences=rest.samples, defect_rows=tuple(rest.known))
     checks = run_checks(without)
     gates = judge_gates(checks, without)
     return summary.verdict(rest.summary, checks, gates, without.phase, asked.gate, allow_unknown=asked.allow_unknown)
@@ -135,6 +139,7 @@ def _summarised(rows: Sequence[Mapping[str, Any]], limit: int) -> Comparison:
         ),
         gone,
         _samples(current, by_class),
+        known=[divergence_row(row) for row in rows if row["status"] != "resolved"],
     )
 
 

@@ -28,15 +28,20 @@ def exposure(facts: Facts) -> list[Defect]:
     results = {result.id: result for result in run_checks(facts)}
     known = facts.kafka_version is not None
     judged = [
-        _judged(defect, affected, [] if known and defect.jira not in affected else _traces(defect, facts, results))
+        _judged(
+            defect,
+            affected,
+            [] if known and defect.jira not in affected else _traces(defect, facts, results),
+            _not_searched(defect, facts) if known and defect.jira in affected else "",
+        )
         for defect in DEFECTS
     ]
     return [defect for defect in judged if known or defect.evidence]
 
 
-def _judged(defect: KnownDefect, affected: Mapping[str, str], traces: Sequence[str]) -> Defect:
+def _judged(defect: KnownDefect, affected: Mapping[str, str], traces: Sequence[str], not_searched: str) -> Defect:
     release = affected.get(defect.jira, "")
-    found = f"found: {'; '.join(traces[:_TRACES_SHOWN])}" if traces else ""
+    found = f"found: {'; '.join(traces[:_TRACES_SHOWN])}" if traces else not_searched
     detail = " ".join(part for part in (defect.effect, release and f"({release})", found) if part)
     return Defect(defect.jira, defect.jira in affected, bool(traces), defect.title, detail)
 
@@ -48,6 +53,14 @@ def _traces(defect: KnownDefect, facts: Facts, results: Mapping[str, CheckResult
     lines += [f"{code}: {text}" for code in defect.findings for text in facts.found(code).examples[:_TRACES_SHOWN]]
     rows = [row for row in facts.defect_rows if any(_left_by(trace, row) for trace in defect.rows)]
     return lines + [f"{row.class_} of {row.entity}: {key_text(row.entity, row.key)}" for row in rows[:_TRACES_SHOWN]]
+
+
+def _not_searched(defect: KnownDefect, facts: Facts) -> str:
+    """What to say if no trace was found and rows of the kind that the defect leaves are not all known."""
+    listed, kinds = facts.defects_listed, {(row.entity, row.class_) for row in facts.defect_rows}
+    if listed is None or not any((trace.entity, name) in kinds for trace in defect.rows for name in trace.classes):
+        return ""
+    return f"its traces were looked for in the rows that the report lists: {listed[0]} of {listed[1]} that are defects"
 
 
 def _left_by(trace: RowTrace, row: DivergenceRow) -> bool:

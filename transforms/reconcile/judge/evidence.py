@@ -150,8 +150,8 @@ def with_differences(
     duplicated: Sample | None,
     deltas: Mapping[int, Delta],
 ) -> Facts:
-    """The facts with what the comparison found: `samples` by class, the `rows` that a report lists, rows that stand twice,
-    and the barriers around lost changes (`deltas_of`). `compared` is false where the sides could not be compared.
+    """The facts with what the comparison found: `samples` by class, the `rows` that are known one by one, rows that stand
+    twice, and the barriers around lost changes (`deltas_of`). `compared` is false where the sides could not be compared.
     """
     return replace(
         facts,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.classes import DEFECTS
 from schemas.kraft.metadata_versions import FEATURE_NAME, zk_migration_states
 from schemas.report import DivergenceRow
 from transforms.kraft.quorum import CommittedEnd, LogCopy, ReadPlan, elected_leader, known_voters
@@ -214,7 +215,8 @@ class Facts:
     `zookeeper` are `/migration`, `/controller` and so on when ZooKeeper was read, `compared_at` the same at the barrier at which
     rows are compared (None if that is the same tree), `newest_zxid` the newest change in the tree. `brokers_with_config` are
     brokers with configurations on either side, `configured_in_kraft` those in the log alone. `levels` are the changes of
-    metadata.version, `other_levels` those of all other features. `previous_end` is the last offset (inclusive) of the log that
+    metadata.version, `other_levels` those of all other features. `defect_rows` are the rows that a report lists, and the first of
+    each class and entity. `previous_end` is the last offset (inclusive) of the log that
     the cluster's run before this one read. `out_of_sync` are, by side and broker, the replicas that their ISR lacks;
     `previous_partitions` is true when that run's partitions of ZooKeeper were compared with this one's. `earlier` is the newest
     finished run whose log was the cluster's own, `claim` how current this run's sources should be.
@@ -315,6 +317,12 @@ class Facts:
         """Rows that differ, of these classes of `schemas.classes`."""
         divergences = self.divergences or {}
         return _together([divergences[name] for name in classes if name in divergences])
+
+    @property
+    def defects_listed(self) -> tuple[int, int] | None:
+        """How many rows that are defects are known one by one, and how many there are; None if all are known."""
+        known, total = sum(row.class_ in DEFECTS for row in self.defect_rows), self.differing(*DEFECTS).total
+        return (known, total) if known < total else None
 
     def rows_in_kraft(self, entity: str) -> int:
         """How many rows of an entity the committed log has; 0 if it was not read."""

@@ -12,7 +12,7 @@ from transforms.kraft.release import before, outside_migration
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
-from transforms.reconcile.judge.deltas import dropped_behind
+from transforms.reconcile.judge.deltas import AFTER_QUOTAS, QUOTAS, dropped_behind, lost
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
 from transforms.reconcile.judge.liveness import LivenessState, ends_long_before, liveness
 from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
@@ -209,11 +209,21 @@ def _topic_identity(facts: Facts) -> Outcome:
     """DUR-14."""
     if not facts.compared:
         return unknown("the two sides could not be compared")
-    return found(
+    rows = _defects_of(facts, "topics")
+    differ = found(
         f"topic {row.key.get('topic')}: id {row.zk_value} in ZooKeeper, {row.kraft_value} in KRaft"
-        for row in _defects_of(facts, "topics")
+        for row in rows
         if row.column == "topic_id"
     )
+    return _of_all_rows(facts, differ) if rows else differ
+
+
+def _of_all_rows(facts: Facts, outcome: Outcome) -> Outcome:
+    """The outcome of a look at the known rows: if they are not all, finding nothing among them does not pass."""
+    listed = facts.defects_listed
+    if listed is None or outcome.violations:
+        return outcome
+    return unknown(f"the report lists {listed[0]} of {listed[1]} rows that are defects: raise report.rows")
 
 
 def _producer_ids(facts: Facts) -> Outcome:
@@ -232,7 +242,8 @@ def _dropped_behind_quota(facts: Facts) -> Outcome:
     """DUR-18. Quotas are mirrored before producer ids, ACLs and tokens; a failure skips what comes after it."""
     if not facts.compared:
         return unknown("the two sides could not be compared")
-    return found(dropped_behind(facts.defect_rows, facts.deltas))
+    dropped, rows = found(dropped_behind(facts.defect_rows, facts.deltas)), facts.defect_rows
+    return _of_all_rows(facts, dropped) if lost(rows, QUOTAS) and lost(rows, AFTER_QUOTAS) else dropped
 
 
 def _releases(facts: Facts) -> Outcome:
