@@ -24,6 +24,27 @@ NEEDED_ROOTS: tuple[str, ...] = (
 )
 NEVER_READ: tuple[str, ...] = ("/consumers", "/zookeeper")
 
+# Parents whose children are kinds of things: Kafka makes them at its start and removes none.
+GROWING: tuple[str, ...] = (
+    "/brokers",
+    "/config",
+    "/delegation_token",
+    "/kafka-acl",
+    "/kafka-acl-extended",
+    "/kafka-acl-extended/prefixed",
+)
+
+# Every broker makes these when it starts (`KafkaZkClient.createTopLevelPaths`, Kafka 1.1 and later), and nothing removes them.
+TOP_LEVEL: tuple[str, ...] = (
+    "/brokers/ids",
+    "/brokers/topics",
+    "/config/changes",
+    "/admin/delete_topics",
+    "/isr_change_notification",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+)
+
 CONFIG_ROOT = "/config/"
 USERS_ROOT = "/config/users/"
 CONFIG_CHANGES_ROOT = "/config/changes/"

@@ -22,6 +22,7 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
+from schemas.zookeeper.paths import GROWING, TOP_LEVEL
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.reading import whole_characters
 from transforms.zookeeper.read.redact import Redactor
@@ -54,14 +55,15 @@ def read_dump(
 
     A line that is not a znode, or is longer than any znode's line, is a row with `problem` whose path is `line N` of the file.
     For a znode above `MAX_ZNODE_BYTES` everything except the data is read. Raises OSError when the file can't be opened; a gzip
-    stream that ends early is a row with `problem` too. With a `chroot` only what is below it is read, under its path there.
+    stream that ends early is a row with `problem` too, and so is a plain file that lacks children of a znode that never loses any.
+    With a `chroot` only what is below it is read, under its path there.
     """
-    for rows in groups(_rows(Path(location), redactor), batch_rows, znode_bytes):
+    for rows in groups(_rows(Path(location), redactor, chroot), batch_rows, znode_bytes):
         yield below(znode_batch(rows), chroot)
 
 
-def _rows(path: Path, redactor: Redactor) -> Iterator[Znode]:
-    number = 0
+def _rows(path: Path, redactor: Redactor, chroot: str) -> Iterator[Znode]:
+    number, families = 0, _Families(chroot)
     with _open(path) as lines:
         try:
             for number, line in enumerate(_lines(lines), start=1):
@@ -69,9 +71,47 @@ def _rows(path: Path, redactor: Redactor) -> Iterator[Znode]:
                 if line is None:
                     yield unreadable(place, f"not a znode: longer than {MAX_LINE_BYTES} bytes")
                 elif line.strip():
-                    yield _row(line, place, redactor)
+                    znode = _row(line, place, redactor)
+                    families.add(znode)
+                    yield znode
         except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
             yield unreadable(f"{path.name}: after line {number}", f"the dump can't be read to its end ({error})")
+            return
+    for missing in families.missing():
+        yield unreadable(f"{path.name}: after line {number}", f"the dump is not whole: {missing}")
+
+
+class _Families:
+    """What a dump has of the znodes that are always there, and of the children of those in `GROWING`.
+
+    Other znodes lose children while a live tree is dumped, and a dump of it is whole all the same.
+    """
+
+    def __init__(self, chroot: str) -> None:
+        self._wanted = {f"{chroot}{path}" for path in TOP_LEVEL}
+        self._all = len(self._wanted)
+        self._named = {f"{chroot}{path}": 0 for path in GROWING}
+        self._read = dict.fromkeys(self._named, 0)
+        self._denied: set[str] = set()
+
+    def add(self, znode: Znode) -> None:
+        """Count a znode, as a parent and as a child."""
+        self._wanted.discard(znode.path)
+        if znode.path in self._named:
+            self._named[znode.path] = max(self._named[znode.path], znode.num_children or 0)
+            if znode.problem is not None:
+                self._denied.add(znode.path)
+        parent = znode.path.rpartition("/")[0]
+        if parent in self._read:
+            self._read[parent] += 1
+
+    def missing(self) -> Iterator[str]:
+        """What a whole dump would have, in lines; a list of children that was denied is told already, and so is no Kafka."""
+        if 0 < len(self._wanted) < self._all:
+            yield f"every cluster has {', '.join(sorted(self._wanted))}, which are not in it"
+        for path, named in self._named.items():
+            if self._read[path] < named and path not in self._denied:
+                yield f"{path} has {named} children, {self._read[path]} of them are in it"
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes | None]:
