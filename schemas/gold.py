@@ -455,7 +455,7 @@ ISR_AUDIT = Table(
     Layer.GOLD,
     "isr_audit",
     "Sums of the history of partitions over the last day of a log, the worst of each subject: by partition or "
-    "broker and hour, and as of the log's end.",
+    "broker and hour, and as of the log's end. A time that began before that day counts from the partition's last record before it.",
     (
         *RUN_COLUMNS,
         column(

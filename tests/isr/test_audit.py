@@ -20,6 +20,7 @@ from transforms.isr import hourly
 from transforms.isr.audit import LINE, isr_audit, recent_of
 from transforms.isr.history import HOUR, LOSSY, Record
 from transforms.isr.hourly import SO, hourly_sums
+from transforms.isr.partition import Change
 
 # The topics' own, and the cluster's default where there is one.
 LEAST = {("one", "topic-3"): 3, ("one", ""): 2, ("two", "topic-4"): 2}
@@ -147,8 +148,16 @@ NAMES = {"leaderless_ms": "leaderless", "under_min_ms": "under", "out_of_sync_ms
 Lines = dict[tuple[str, str, Any, Any], dict[str, int]]
 
 
+def unseen(row: Row, before: Mapping[str, bool]) -> dict[str, int]:
+    """Since when a partition has been what it was before a change, as the change itself tells it."""
+    return {kind: row["leaderless_since" if kind == "leaderless" else "before_time"] for kind in SO if before[kind]}
+
+
 def sum_up(rows: list[Row], since_ms: int, least: int | None, lines: Lines) -> dict[str, int]:
-    """Add one partition's changes to the lines; gives since when it is what it is after the last of them."""
+    """Add one partition's changes to the lines; gives since when it is what it is after the last of them.
+
+    What it was before the first of them it had been since its record before that, or longer.
+    """
     begun: dict[str, int] = {}
     moves: list[tuple[int, int]] = []
     recent = [row for row in rows if row["append_time"] >= since_ms]
@@ -157,6 +166,7 @@ def sum_up(rows: list[Row], since_ms: int, least: int | None, lines: Lines) -> d
             moves += [(broker, row["append_time"]) for broker in (*row["departed"], *row["joined"])]
     for row in recent:
         now, before, time = so(row, "", least), so(row, "_before", least), row["append_time"]
+        begun = unseen(row, before) | begun
         if row["leader_before"] is not None:
             cluster, hour = row["cluster"], time - time % HOUR
             of_partition = lines[cluster, "partition", (row["topic"], row["partition"]), hour]
@@ -176,11 +186,9 @@ def sum_up(rows: list[Row], since_ms: int, least: int | None, lines: Lines) -> d
             of_partition["lossy_elections"] += row["election"] in LOSSY
             for name, kind in NAMES.items():
                 if before[kind] and not now[kind]:
-                    unseen = row["leaderless_since" if kind == "leaderless" else "before_time"]
-                    of_partition[name] += max(0, time - begun.get(kind, unseen))
-        begun |= {kind: time for kind in SO if now[kind] and not before[kind]}
-    last = so(recent[-1], "", least) if recent else dict.fromkeys(SO, False)
-    return {kind: at for kind, at in begun.items() if last[kind]}
+                    of_partition[name] += max(0, time - begun[kind])
+        begun = {kind: begun[kind] if before[kind] else time for kind in SO if now[kind]}
+    return begun
 
 
 @pytest.fixture(scope="module")
@@ -262,3 +270,63 @@ def test_no_changes_are_no_lines(history: Mapping[str, pl.DataFrame], tables: Ta
     assert isr_audit(recent_of(nothing, 0, 1), partitions.clear(), configs.clear(), 0, 5) == []
     sums = hourly_sums(pl.DataFrame(schema=dict.fromkeys(hourly.READ, pl.Int64)).clear(), 5)
     assert (sums.total, sums.partitions.height, sums.brokers.height, sums.since.height) == (0, 0, 0, 0)
+
+
+LOG_END = 24_000 * HOUR + HOUR // 2
+
+
+def times_of(*told: tuple[float, Change]) -> list[tuple[int | None, int | None, int | None]]:
+    """What the audit says of a partition whose records came so many hours before the log's end: the hour (so many before the end),
+    under_min_ms and out_of_sync_ms."""
+    records = [Record(offset, LOG_END - int(ago * HOUR), change) for offset, (ago, change) in enumerate(told, 1)]
+    history = history_of([record_row("one", "id", record) for record in records]).with_columns(topic=pl.lit("topic"))
+    now = {**history.to_dicts()[-1], "source": "kraft", "kraft_append_time": records[-1].time}
+    least = {"resource_type": "TOPIC", "resource_name": "topic", "config": "min.insync.replicas", "value": "3"}
+    partitions, configs = (
+        frame([row], columns_of(entity.row_columns)) for row, entity in ((now, PARTITIONS), (least, CONFIGS))
+    )
+    lines = isr_audit(recent_of(history, LOG_END, 24), partitions, configs, LOG_END, 10)
+    found = [
+        (
+            None if line["hour"] is None else (LOG_END - line["hour"]) // HOUR,
+            line["under_min_ms"],
+            line["out_of_sync_ms"],
+        )
+        for line in lines
+        if line["subject"] == "partition" and line["out_of_sync_ms"]
+    ]
+    return sorted(found, key=repr)
+
+
+MADE = Change(whole=True, replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, leader_recovery_state=0)
+ALONE, TWO, ALL = Change(isr=(1,)), Change(isr=(1, 2)), Change(isr=(1, 2, 3))
+# It leaves everything that is counted as it is, like a change of directories.
+STILL = Change(leader=1)
+
+
+def test_a_state_that_began_before_the_window_lasts_over_the_records_in_it() -> None:
+    """Broker 3 has been out for 30 hours; broker 2 left for an hour, or only directories changed."""
+    begun = [(100.0, MADE), (30.0, TWO)]
+    out = 30 * HOUR
+    assert times_of(*begun) == [(None, out, out)]
+    assert times_of(*begun, (2, ALONE), (1, TWO)) == [(None, out, out)]
+    assert times_of(*begun, (1 / 60, STILL)) == [(None, out, out)]
+    assert times_of(*begun, (20, STILL), (2, ALONE), (1, STILL)) == [(None, out, out)]
+
+
+def test_the_time_to_heal_begins_before_the_window_too() -> None:
+    begun = [(100.0, MADE), (30.0, TWO)]
+    healed = 30 * HOUR - HOUR // 2
+    assert times_of(*begun, (0.5, ALL)) == [(0, healed, healed)]
+    assert times_of(*begun, (2, ALONE), (1, TWO), (0.5, ALL)) == [(0, healed, healed)]
+    # What began again in the window began there.
+    assert times_of(*begun, (3, ALL), (2, TWO), (1, STILL), (0.5, ALL)) == [
+        (0, 3 * HOUR // 2, 3 * HOUR // 2),
+        (3, 27 * HOUR, 27 * HOUR),
+    ]
+
+
+def test_of_what_began_earlier_the_last_record_before_the_window_counts() -> None:
+    """It is then known for this long at least: records of more than a day ago are not looked at."""
+    begun = [(100.0, MADE), (50.0, TWO), (25.0, STILL)]
+    assert times_of(*begun) == times_of(*begun, (1, STILL)) == [(None, 25 * HOUR, 25 * HOUR)]

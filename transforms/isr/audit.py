@@ -47,7 +47,8 @@ def recent_of(changes: pl.DataFrame, end: int | None, hours: int) -> pl.DataFram
     """Of rows of gold isr_history those of the last `hours` before the log's end (append time of its newest record, ms) that may
     count: columns RECENT.
 
-    What changed nothing that is counted is left out: the load alone makes every partition.
+    What changed nothing that is counted is left out: the load alone makes every partition. But the first change of a partition tells
+    since when its state lasts, even if it changed nothing; another run has another first change.
     """
     if end is None:
         return pl.DataFrame(schema=RECENT)
@@ -62,7 +63,9 @@ def recent_of(changes: pl.DataFrame, end: int | None, hours: int) -> pl.DataFram
     )
     moved = (pl.col("departed").list.len() > 0) | (pl.col("joined").list.len() > 0)
     turned = [pl.col(name).ne_missing(pl.col(f"{name}_before")) for name in ("short", "leaderless", *_SIZES)]
-    return shaped(marked.filter(pl.any_horizontal(moved, "elected", *turned)), RECENT)
+    # Whether it was under min.insync.replicas is not known yet, but its ISR was smaller than its replicas then.
+    lasting = [pl.col("short_before"), pl.col("leaderless_before"), pl.col("isr_before") < pl.col("replicas_before")]
+    return shaped(marked.filter(pl.any_horizontal(moved, "elected", *turned, *lasting)), RECENT)
 
 
 def _size(ids: str) -> pl.Expr:
@@ -81,7 +84,8 @@ def isr_audit(
     hour.
 
     min.insync.replicas is the topic's or the cluster's dynamic default as it is now; where only property files set it,
-    nothing is under it. A time is counted in the hour in which it ended.
+    nothing is under it. A time is counted in the hour in which it ended; what began before the first of these hours counts from the
+    partition's last record before them.
     """
     least = _least(configs)
     sums = hourly_sums(_telling(recent, least), most)
@@ -140,7 +144,8 @@ def _telling(recent: pl.DataFrame, least: pl.DataFrame) -> pl.DataFrame:
     marked = _with_least(recent, least).with_columns(**under)
     moved = (pl.col("departed").list.len() > 0) | (pl.col("joined").list.len() > 0)
     turned = [pl.col(name) != pl.col(f"{name}_before") for name in SO]
-    return marked.filter(pl.any_horizontal(moved, "elected", *turned)).select(*READ)
+    lasting = [f"{name}_before" for name in SO]
+    return marked.filter(pl.any_horizontal(moved, "elected", *turned, *lasting)).select(*READ)
 
 
 def _at_end(partitions: pl.DataFrame, least: pl.DataFrame, since: pl.DataFrame, end: int) -> pl.DataFrame:

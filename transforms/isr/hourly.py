@@ -182,26 +182,28 @@ def _begun(so: str) -> pl.Expr:
     return pl.col(so) & ~pl.col(f"{so}_before")
 
 
-def _ended(so: str) -> pl.Expr:
-    """How long (ms) the state that each change ended had lasted; before the first available change, by the history's columns."""
-    row, time = (pl.when(_begun(so)).then(name).forward_fill().shift() for name in ("row", "append_time"))
+def _since(so: str) -> pl.Expr:
+    """Since when (ms) a state lasts that a partition has after each change, or had before it.
+
+    One that it had before the first available change began earlier: the history's columns tell since when at least.
+    """
     unseen = pl.coalesce("leaderless_since" if so == "leaderless" else "before_time", "append_time")
-    since = pl.when(row >= pl.col("first")).then(time).otherwise(unseen)
-    lasted = (pl.col("append_time") - since).clip(lower_bound=0)
+    found = pl.col(f"{so}_before") & (pl.col("begins") | ~pl.col(so).shift())
+    return pl.when(_begun(so)).then("append_time").when(found).then(unseen).forward_fill()
+
+
+def _ended(so: str) -> pl.Expr:
+    """How long (ms) the state that each change ended had lasted."""
+    lasted = (pl.col("append_time") - _since(so)).clip(lower_bound=0)
     return pl.when(pl.col(f"{so}_before") & ~pl.col(so)).then(lasted).otherwise(pl.lit(0, pl.Int64))
 
 
 def _going_on(rows: pl.DataFrame) -> pl.DataFrame:
     """A line for each partition that lacks a replica in its ISR, is under min.insync.replicas or is leaderless after
     its last change: since when."""
-    begun = {
-        f"{so}_since": pl.when(pl.col(so) & (pl.when(_begun(so)).then("row").forward_fill() >= pl.col("first"))).then(
-            pl.when(_begun(so)).then("append_time").forward_fill()
-        )
-        for so in SO
-    }
-    last = rows.select(*_KEY, "first", **begun).filter((pl.col("first") != pl.col("first").shift(-1)).fill_null(True))
-    return last.drop("first").filter(pl.any_horizontal(*[pl.col(name).is_not_null() for name in begun]))
+    since = {f"{so}_since": pl.when(so).then(_since(so)) for so in SO}
+    last = rows.select(*_KEY, "begins", **since).filter(pl.col("begins").shift(-1, fill_value=True))
+    return last.drop("begins").filter(pl.any_horizontal(*[pl.col(name).is_not_null() for name in since]))
 
 
 _DEPARTED, _JOINED, _ELECTED = range(3)
