@@ -153,6 +153,11 @@ def unseen(row: Row, before: Mapping[str, bool]) -> dict[str, int]:
     return {kind: row["leaderless_since" if kind == "leaderless" else "before_time"] for kind in SO if before[kind]}
 
 
+def chosen(row: Row) -> int:
+    """Whom an election made the leader, or the ISR of a partition whose reassignment was cancelled."""
+    return int(row["leader"] if row["leader"] >= 0 else row["joined"][0])
+
+
 def sum_up(rows: list[Row], since_ms: int, least: int | None, lines: Lines) -> dict[str, int]:
     """Add one partition's changes to the lines; gives since when it is what it is after the last of them.
 
@@ -170,7 +175,7 @@ def sum_up(rows: list[Row], since_ms: int, least: int | None, lines: Lines) -> d
         if row["leader_before"] is not None:
             cluster, hour = row["cluster"], time - time % HOUR
             of_partition = lines[cluster, "partition", (row["topic"], row["partition"]), hour]
-            elected = {row["leader"]} if row["election"] else set()
+            elected = {chosen(row)} if row["election"] else set()
             for broker in {*row["departed"], *row["joined"], *elected}:
                 flaps = sum(each == broker and time - HOUR <= at <= time for each, at in moves)
                 line = lines[cluster, "broker", broker, hour]
@@ -275,9 +280,8 @@ def test_no_changes_are_no_lines(history: Mapping[str, pl.DataFrame], tables: Ta
 LOG_END = 24_000 * HOUR + HOUR // 2
 
 
-def times_of(*told: tuple[float, Change]) -> list[tuple[int | None, int | None, int | None]]:
-    """What the audit says of a partition whose records came so many hours before the log's end: the hour (so many before the end),
-    under_min_ms and out_of_sync_ms."""
+def lines_of(*told: tuple[float, Change]) -> list[Line]:
+    """What the audit says of a partition whose records came so many hours before the log's end."""
     records = [Record(offset, LOG_END - int(ago * HOUR), change) for offset, (ago, change) in enumerate(told, 1)]
     history = history_of([record_row("one", "id", record) for record in records]).with_columns(topic=pl.lit("topic"))
     now = {**history.to_dicts()[-1], "source": "kraft", "kraft_append_time": records[-1].time}
@@ -285,14 +289,18 @@ def times_of(*told: tuple[float, Change]) -> list[tuple[int | None, int | None, 
     partitions, configs = (
         frame([row], columns_of(entity.row_columns)) for row, entity in ((now, PARTITIONS), (least, CONFIGS))
     )
-    lines = isr_audit(recent_of(history, LOG_END, 24), partitions, configs, LOG_END, 10)
+    return isr_audit(recent_of(history, LOG_END, 24), partitions, configs, LOG_END, 10)
+
+
+def times_of(*told: tuple[float, Change]) -> list[tuple[int | None, int | None, int | None]]:
+    """The hour (so many before the log's end), under_min_ms and out_of_sync_ms of the partition's lines."""
     found = [
         (
             None if line["hour"] is None else (LOG_END - line["hour"]) // HOUR,
             line["under_min_ms"],
             line["out_of_sync_ms"],
         )
-        for line in lines
+        for line in lines_of(*told)
         if line["subject"] == "partition" and line["out_of_sync_ms"]
     ]
     return sorted(found, key=repr)
@@ -330,3 +338,16 @@ def test_of_what_began_earlier_the_last_record_before_the_window_counts() -> Non
     """It is then known for this long at least: records of more than a day ago are not looked at."""
     begun = [(100.0, MADE), (50.0, TWO), (25.0, STILL)]
     assert times_of(*begun) == times_of(*begun, (1, STILL)) == [(None, 25 * HOUR, 25 * HOUR)]
+
+
+def test_an_election_without_a_leader_is_that_of_the_broker_that_became_the_isr() -> None:
+    """A reassignment of 1 and 2 to 3 and 4 is cancelled while 1 and 2 are down: the ISR becomes 1, which cannot lead yet."""
+    moving = {"replicas": (3, 4, 1, 2), "adding": (3, 4), "removing": (1, 2)}
+    made = replace(MADE, isr=(3,), leader=3, **moving)
+    cancelled = Change(replicas=(1, 2), isr=(1,), leader=-1, adding=(), removing=())
+    brokers = {
+        line["broker_id"]: (line["shrinks"], line["expansions"], line["elections"], line["lossy_elections"])
+        for line in lines_of((30, made), (2, cancelled))
+        if line["subject"] == "broker"
+    }
+    assert brokers == {1: (0, 1, 1, 1), 3: (1, 0, 0, 0)}

@@ -215,7 +215,7 @@ def _moves(rows: pl.DataFrame) -> pl.DataFrame:
     happened = {
         _DEPARTED: there.with_columns(broker_id="departed"),
         _JOINED: there.with_columns(broker_id="joined"),
-        _ELECTED: there.filter("elected").with_columns(broker_id=pl.concat_list("leader")),
+        _ELECTED: there.filter("elected").with_columns(broker_id=pl.concat_list(_chosen())),
     }
     each = [
         found.select("first", "hour", "append_time", "lossy", "broker_id", kind=kind).explode("broker_id")
@@ -227,6 +227,11 @@ def _moves(rows: pl.DataFrame) -> pl.DataFrame:
         moved[name].to_numpy().astype(np.int64) for name in ("first", "broker_id", "append_time", "kind")
     )
     return moved.with_columns(flaps=pl.Series(_within_the_hour(first, broker, time, kind != _ELECTED)))
+
+
+def _chosen() -> pl.Expr:
+    """The broker that an election chose: a cancelled reassignment makes one the ISR that need not be there to lead."""
+    return pl.when(pl.col("leader") < 0).then(pl.col("joined").list.first()).otherwise("leader")
 
 
 def _by_broker(moves: pl.DataFrame) -> pl.DataFrame:
