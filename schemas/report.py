@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FORMAT = 1
+ZNODE_READ, ZNODE_UNREADABLE, ZNODE_ABSENT, ZNODE_NOT_GIVEN = "read", "unreadable", "absent", "not given"
 VERDICTS = ("clean", "warnings", "errors")
 
 
@@ -20,7 +21,7 @@ class MigrationSummary:
     state: str
     """The last state the log records: NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION."""
     kraft_metadata_offset: int | None
-    """Last mirrored offset by `/migration`, inclusive; -1 before the load, None without the znode."""
+    """Last mirrored offset by `/migration`, inclusive; -1 before the load, None where `migration_znode` is not `read`."""
     committed_end_offset: int | None
     """Last offset proved committed, inclusive: one less than the exclusive committed end."""
     log_end_offset: int | None
@@ -49,6 +50,8 @@ class MigrationSummary:
     files, where the newest thing on either side counts."""
     clock_skew_ms: float | None = None
     """ZooKeeper's clock minus the controllers', in milliseconds; None where too few changes were mirrored to tell."""
+    migration_znode: str = ""
+    """`/migration`: `read`, `unreadable`, `absent`, or `not given` where ZooKeeper was not; empty in older reports."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.gates import GATES, MIGRATION_GATES
-from schemas.report import CheckResult, DivergenceRow, Gate, MigrationSummary, Report
+from schemas.report import (
+    ZNODE_NOT_GIVEN,
+    ZNODE_UNREADABLE,
+    CheckResult,
+    DivergenceRow,
+    Gate,
+    MigrationSummary,
+    Report,
+)
 from transforms.reconcile.judge.requested_gate import shut_gate_in
 from transforms.report import compared
 from transforms.report.expectations import unmet, unmet_sentence
@@ -35,6 +43,7 @@ _EVIDENCE, _EVIDENCE_LIMIT = 3, 240
 # Checks of the differences' totals: the remedies are those of the differences themselves.
 _OF_DEFECTS = ("DUR-05", "RB-02")
 _UNKNOWN = Gate("unknown")
+_WITHOUT_OFFSET = {ZNODE_NOT_GIVEN: "ZooKeeper was not given", ZNODE_UNREADABLE: "there, but not readable"}
 _CANNOT_START = "The migration cannot start yet"
 _UNCOMPARED = "The two sides could not be compared, so it is unknown whether they differ."
 
@@ -496,7 +505,7 @@ def reach(migration: MigrationSummary) -> str:
     """Say how far `/migration` has got in the committed log: `306 of 306 committed`, `nothing copied yet`."""
     offset, end = migration.kraft_metadata_offset, migration.committed_end_offset
     if offset is None:
-        return "not there"
+        return _WITHOUT_OFFSET.get(migration.migration_znode, "not there")
     if offset < 0:
         return "nothing copied yet"
     if end is not None and offset > end:

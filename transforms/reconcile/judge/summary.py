@@ -7,7 +7,18 @@ from typing import Any
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.classes import DEFECTS, LAG
-from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopyLine, MigrationSummary
+from schemas.report import (
+    ZNODE_ABSENT,
+    ZNODE_NOT_GIVEN,
+    ZNODE_READ,
+    ZNODE_UNREADABLE,
+    CheckResult,
+    Divergences,
+    Gate,
+    Lag,
+    LogCopyLine,
+    MigrationSummary,
+)
 from transforms import runs
 from transforms.kraft.quorum import LogCopy, ReadPlan
 from transforms.kraft.release import before
@@ -108,6 +119,7 @@ def migration(facts: Facts) -> MigrationSummary:
         newest_zxid=facts.newest_zxid,
         captured_at_ms=facts.captured_at_ms,
         clock_skew_ms=None if skew is None else skew.median,
+        migration_znode=_migration_znode(facts),
     )
 
 
@@ -128,13 +140,33 @@ def lag(facts: Facts) -> Lag:
     if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
         return Lag(None, None, None, NO_LAG_IN_3_4)
     now = liveness(facts)
-    if facts.phase is not Phase.DUAL_WRITE or facts.lag is None or now is None:
+    if facts.phase is not Phase.DUAL_WRITE:
         return Lag(None, None, None, "the cluster is not in dual write")
+    if facts.lag is None or now is None:
+        return Lag(None, None, None, _no_lag(facts))
     text = "" if now.state is LivenessState.LIVE else now.text
     state = "stopped in order" if now.in_order else now.state.value
     if facts.ends_early is not None:
         return Lag(None, None, now.alive, text or facts.ends_early, state)
     return Lag(facts.lag.records, facts.lag.seconds, now.alive, text, state)
+
+
+def _no_lag(facts: Facts) -> str:
+    znode, unknown = _migration_znode(facts), "nothing shows how far"
+    if znode == ZNODE_NOT_GIVEN:
+        return f"ZooKeeper was not given: {unknown} it is behind"
+    reasons = {ZNODE_ABSENT: "does not exist", ZNODE_UNREADABLE: "cannot be read", ZNODE_READ: "has no offset yet"}
+    return f"/migration {reasons[znode]}: {unknown} ZooKeeper is behind"
+
+
+def _migration_znode(facts: Facts) -> str:
+    if ZOOKEEPER not in facts.collected:
+        return ZNODE_NOT_GIVEN
+    if facts.migration_offset is not None:
+        return ZNODE_READ
+    denied = any(text.startswith("/migration: ") for text in facts.unreadable_znodes.examples)
+    there = denied or bool((facts.zookeeper or {}).get("migration_present"))
+    return ZNODE_UNREADABLE if there else ZNODE_ABSENT
 
 
 def copies(facts: Facts) -> list[LogCopyLine]:
