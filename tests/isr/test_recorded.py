@@ -69,6 +69,7 @@ def test_old_changes_are_judged_only_where_they_tell() -> None:
     elected = change(1, old, election="unclean_election")
     quiet = change(2, old, leader_epoch=4, leader_epoch_before=4)
     loud = change(3, old, leader_epoch=5, leader_epoch_before=4)
-    found = frame_of(elected, quiet, loud, change(4, END))
-    assert offsets(judged_of(found, END)) == [1, 2, 4]
-    assert offsets(judged_of(found, None)) == [1, 2]
+    healed = change(5, old, departed=[], joined=[2], kinds=["expand", "recovered"])
+    found = frame_of(elected, quiet, loud, change(4, END), healed)
+    assert offsets(judged_of(found, END)) == [1, 2, 4, 5]
+    assert offsets(judged_of(found, None)) == [1, 2, 5]

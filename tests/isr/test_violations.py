@@ -17,7 +17,17 @@ from schemas.checks.codes import (
     QUIET_SHRINK,
 )
 from tests.reconcile.planted import Row, isr_change
-from tests.reconcile.planted_history import END_MS, HISTORIES, PRESENT, history_samples
+from tests.reconcile.planted_history import (
+    END_MS,
+    HISTORIES,
+    PRESENT,
+    elected,
+    emptied,
+    history_samples,
+    planted_history,
+)
+from transforms.isr.history import HOUR
+from transforms.isr.violations import history_violations, is_needed
 from transforms.reconcile.judge.facts import Sample
 
 
@@ -83,3 +93,68 @@ def test_a_cancelled_reassignment_is_open_until_the_isr_it_made_has_grown() -> N
     assert past[HEALED_ELECTION].examples == (
         "t/3: unclean election of broker 0 at offset 52; before it ISR [3], ELR []",
     )
+
+
+def recovered(offset: int, number: int, isr: list[int]) -> Row:
+    """The leader reports a grown ISR."""
+    return {**isr_change(offset, number, isr), "leader_recovery_state": 0}
+
+
+UNCLEAN = "t/{}: unclean election of broker {} at offset {}; before it ISR {}, ELR []"
+# Elections that healed, and what came after; the number of each is its place.
+LATER = (
+    [],
+    # 1: today all its replicas are down.
+    [emptied(20, 1), elected(21, 1, 1), recovered(22, 1, [1, 0]), emptied(60, 1)],
+    # 2: it healed, and there was another one.
+    [emptied(20, 2), elected(21, 2, 1), recovered(22, 2, [1, 0]), emptied(60, 2), elected(61, 2, 2)],
+    # 3: there was another one before it healed.
+    [emptied(20, 3), elected(21, 3, 1), emptied(60, 3), elected(61, 3, 2)],
+    # 4: a second one that healed heals the first one.
+    [emptied(20, 4), elected(21, 4, 1), emptied(60, 4), elected(61, 4, 2), recovered(62, 4, [2, 0])],
+    # 5: a cancelled reassignment made broker 0 the ISR; it grew, and today broker 0 is down.
+    [*cancelled(5, 0), isr_change(53, 5, [0, 1]), isr_change(60, 5, [1], 1)],
+    # 6: the same, and its ISR has been broker 0 since.
+    [*cancelled(6, -1), isr_change(53, 6, None, 0), isr_change(60, 6, None, -1)],
+    # 7: an election after it healed, and today the ISR is broker 0 again.
+    [*cancelled(7, 0), elected(60, 7, 1), recovered(61, 7, [1, 0]), isr_change(62, 7, [0], 0)],
+)
+OPEN = (
+    UNCLEAN.format(2, 2, 61, []),
+    UNCLEAN.format(3, 1, 21, []),
+    UNCLEAN.format(3, 2, 61, []),
+    UNCLEAN.format(6, 0, 52, [3]),
+)
+HEALED = (
+    UNCLEAN.format(1, 1, 21, []),
+    UNCLEAN.format(2, 1, 21, []),
+    UNCLEAN.format(4, 1, 21, []),
+    UNCLEAN.format(4, 2, 61, []),
+    UNCLEAN.format(5, 0, 52, [3]),
+    UNCLEAN.format(7, 0, 52, [3]),
+    UNCLEAN.format(7, 1, 60, [0]),
+)
+
+
+def test_an_election_that_healed_stays_healed() -> None:
+    """What happens to its partition later is another fault."""
+    found = history_samples(LATER, replace(PRESENT, bumps_on_shrink=False))
+    assert (found[LOSSY_ELECTION].examples, found[HEALED_ELECTION].examples) == (OPEN, HEALED)
+
+
+def test_what_healed_an_election_is_remembered_as_long_as_the_election() -> None:
+    history, partitions = planted_history(LATER)
+    later = END_MS + 1000 * HOUR
+    kept = history.filter(is_needed(END_MS)).filter(is_needed(later))
+    assert kept.height < history.height
+    found = history_violations(kept, partitions, replace(PRESENT, log_end_ms=later, dual_write=None))
+    for code, texts in ((LOSSY_ELECTION, OPEN), (HEALED_ELECTION, HEALED)):
+        assert tuple(sorted(found.filter(code=code)["text"])) == texts
+
+
+def test_of_the_last_known_leader_only_an_open_election_counts_as_fenced() -> None:
+    known = {"last_known_elr": []}
+    first = [emptied(20, 1, 2), elected(21, 1, 2, **known), recovered(22, 1, [2, 0])]
+    again = [emptied(30, 1, 2), elected(31, 1, 2, **known)]
+    (text,) = history_samples([[], [*first, *again]])[LAST_KNOWN_FENCED].examples
+    assert "at offset 31" in text

@@ -70,7 +70,7 @@ _NOW = ("replicas", "isr", "leader", "leader_epoch", "leader_recovery_state")
 
 def is_needed(log_end_ms: int | None) -> pl.Expr:
     """True for changes that `history_violations` needs; `log_end_ms` is the newest append time of the log (ms)."""
-    return _recent(log_end_ms) | _lossy() | _epoch_stayed()
+    return _recent(log_end_ms) | _lossy() | _recovered() | _epoch_stayed()
 
 
 def _recent(log_end_ms: int | None) -> pl.Expr:
@@ -88,6 +88,11 @@ def _lossy() -> pl.Expr:
     return pl.col("election").is_in([kind.value for kind in LOSSY]).fill_null(False)
 
 
+def _recovered() -> pl.Expr:
+    """The leader reported a grown ISR after an election that may have lost data."""
+    return pl.col("kinds").list.contains(ChangeKind.RECOVERED.value).fill_null(False)
+
+
 def history_violations(history: pl.DataFrame, partitions: pl.DataFrame, present: Present) -> pl.DataFrame:
     """Violations of rules, and remarks about the past: columns `code` and `text`.
 
@@ -98,13 +103,15 @@ def history_violations(history: pl.DataFrame, partitions: pl.DataFrame, present:
     marks = {
         "moved": ~pl.col("kinds").list.contains(ChangeKind.CREATED.value) & moves & _recent(present.log_end_ms),
         "lossy": _lossy(),
+        "recovered": _recovered(),
         "quiet": _epoch_stayed() & present.bumps_on_shrink,
     }
     telling = history.select(*JUDGED).with_columns(**marks).filter(pl.any_horizontal(*marks))
     now = partitions.select(*_KEY, pl.col("topic").alias("name"), *[pl.col(name).alias(f"now_{name}") for name in _NOW])
     rows = telling.join(now, on=list(_KEY)).with_columns(pl.format("{}/{}", "name", "partition").alias("shown"))
     members = _members(rows.filter("moved"))
-    found = [_elections(rows, present), _fenced(rows, present), _quiet_shrinks(rows)]
+    lossy = _with_healed(rows)
+    found = [_elections(lossy, present), _fenced(lossy, present), _quiet_shrinks(rows)]
     found += [_flapping(members, present), _churn(members, present)]
     if present.dual_write is not None:
         found.append(_quiet_in_dual_write(history.filter(_during(*present.dual_write))))
@@ -115,8 +122,18 @@ def _violations_of(rows: pl.DataFrame, code: str | pl.Expr, text: pl.Expr) -> pl
     return rows.select((pl.lit(code) if isinstance(code, str) else code).alias("code"), text.alias("text"))
 
 
-def _unhealed() -> pl.Expr:
-    return pl.col("now_leader_recovery_state") != RECOVERED
+def _with_healed(rows: pl.DataFrame) -> pl.DataFrame:
+    """The elections that may have lost data, and whether each has `healed`: its partition was RECOVERED since, or is so now.
+
+    Where it set no RECOVERING, as that of a cancelled reassignment, the ISR now has a member that it did not choose.
+    """
+    unmarked = pl.col("leader_recovery_state") == RECOVERED
+    other = pl.col("now_isr").list.set_difference("isr").list.len() > 0
+    now = pl.when(unmarked).then(other).otherwise(pl.col("now_leader_recovery_state") == RECOVERED)
+    last = rows.filter("recovered").group_by(*_KEY).agg(recovered_at=pl.col("offset").max())
+    since = (pl.col("recovered_at") > pl.col("offset")).fill_null(False)
+    elections = rows.filter("lossy").join(last, on=list(_KEY), how="left")
+    return elections.with_columns(healed=since | now)
 
 
 def _election_text() -> pl.Expr:
@@ -134,32 +151,26 @@ def _election_text() -> pl.Expr:
     )
 
 
-def _elections(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
+def _elections(lossy: pl.DataFrame, present: Present) -> pl.DataFrame:
     """An election that may have lost data, open or healed (ISR-12).
 
     It is open until the leader has reported a grown ISR to the controller (RECOVERED). The leader of a one-replica partition
-    never does: there it is open while it still leads, until its broker is in sync in all its partitions again. An election that
-    sets no RECOVERING, as that of a cancelled reassignment, is open until the ISR has another member.
+    never does: there it is open while it still leads, until its broker is in sync in all its partitions again.
     """
     alone = pl.col("now_replicas").list.len() == 1
-    unmarked = pl.col("leader_recovery_state") == RECOVERED
     behind = pl.col("leader").is_in(list(present.out_of_sync))
     still_leads = pl.col("now_leader_epoch") == pl.col("leader_epoch")
-    is_open = (
-        pl.when(alone)
-        .then(behind & still_leads)
-        .otherwise(_unhealed() | (pl.col("now_leader") < 0) | (unmarked & (pl.col("now_isr").list.len() < 2)))
-    )
+    is_open = pl.when(alone).then(behind & still_leads).otherwise(~pl.col("healed"))
     code = pl.when(is_open).then(pl.lit(LOSSY_ELECTION)).otherwise(pl.lit(HEALED_ELECTION))
-    return _violations_of(rows.filter("lossy"), code, _election_text())
+    return _violations_of(lossy, code, _election_text())
 
 
-def _fenced(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
+def _fenced(lossy: pl.DataFrame, present: Present) -> pl.DataFrame:
     """A last known leader that was elected, still leads and is not running (ELR-02)."""
-    leads = (pl.col("now_leader") == pl.col("leader")) & _unhealed()
+    leads = (pl.col("now_leader") == pl.col("leader")) & ~pl.col("healed")
     idle = ~pl.col("leader").is_in(list(present.at_work))
     last_known = pl.col("election") == ChangeKind.LAST_KNOWN_LEADER_ELECTION.value
-    return _violations_of(rows.filter(pl.col("lossy") & last_known & leads & idle), LAST_KNOWN_FENCED, _election_text())
+    return _violations_of(lossy.filter(last_known & leads & idle), LAST_KNOWN_FENCED, _election_text())
 
 
 def _quiet_shrinks(rows: pl.DataFrame) -> pl.DataFrame:
