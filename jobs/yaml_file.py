@@ -13,7 +13,7 @@ from jobs.exit import UsageError
 
 
 class _KeysOnce(yaml.SafeLoader):
-    """YAML itself takes the last of several values of a key, without a word."""
+    """YAML itself takes the last of several values of a key, and says nothing."""
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         # Before a merge (`<<`), whose values the mapping's own may well replace.

@@ -106,7 +106,7 @@ class _Families:
             self._read[parent] += 1
 
     def missing(self) -> Iterator[str]:
-        """What a whole dump would have, in lines; a list of children that was denied is told already, and so is no Kafka."""
+        """What a whole dump would have, in lines; lists of children that were denied, and trees without Kafka, are not its concern."""
         if 0 < len(self._wanted) < self._all:
             yield f"every cluster has {', '.join(sorted(self._wanted))}, which are not in it"
         for path, named in self._named.items():
