@@ -40,7 +40,7 @@ records = (
     warehouse.read(KRAFT_RECORDS)
     .where((F.col("cluster") == F.lit(past.cluster)) & F.col("problem").isNull() & F.col("checkpoint_offset").isNull())
     .where("type IN ('PARTITION_RECORD', 'PARTITION_CHANGE_RECORD')")
-    # After controllers were formatted again, offsets and epochs begin anew.
+    # After controllers were formatted again, offsets and epochs begin again.
     .dropDuplicates(["offset", "epoch", "append_time"])
     # A change names only what it changes; -2 is the leader of one that leaves it alone.
     .withColumn("leader", F.when(F.col("leader") != -2, F.col("leader")))

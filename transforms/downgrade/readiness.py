@@ -167,7 +167,7 @@ def floor_of(state: KnownCluster) -> Release | None:
         if seen.total and BY_ID[name].below is not Effect.READS
     ]
     if state.mode is not MetadataMode.KRAFT:
-        # In KRaft mode brokers do not heed the setting (`KafkaConfig.interBrokerProtocolVersion`).
+        # In KRaft mode brokers do not read the setting (`KafkaConfig.interBrokerProtocolVersion`).
         found += [protocol[0] for protocol in _protocols(state).values()]
     else:
         levels = [_first_with(name, level) for name, level in (state.finalised or {}).items()]

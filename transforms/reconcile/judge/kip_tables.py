@@ -146,7 +146,7 @@ def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeR
 
 def settings_of(state: KnownCluster, topic_formats: Mapping[str, str]) -> list[str]:
     """What breaks the order of format settings, by property files and topics' own formats; nothing in KRaft mode, where brokers do
-    not heed inter.broker.protocol.version."""
+    not read inter.broker.protocol.version."""
     return [] if state.mode is MetadataMode.KRAFT else violations(state.configurations, topic_formats)
 
 
