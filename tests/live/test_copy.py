@@ -65,7 +65,8 @@ def test_a_copy_is_the_leaders_bytes(quorum: FakeQuorum, tmp_path: Path) -> None
 def test_the_folder_is_laid_out_as_a_controllers(quorum: FakeQuorum, tmp_path: Path) -> None:
     copy_quorum(quorum.settings(), tmp_path)
     [copy] = read_copies(tmp_path)
-    assert (copy.controller_id, copy.cluster_id, copy.voters) == (3000, "fakefakefakefakefakefa", (3000, 3001, 3002))
+    assert (copy.controller_id, copy.cluster_id) == (3000, "fakefakefakefakefakefa")
+    assert [voter for voter, _ in copy.voters] == [3000, 3001, 3002]
     assert (copy.quorum_leader_id, copy.quorum_leader_epoch, copy.problem, copy.notes) == (3000, quorum.epoch, None, ())
     assert (tmp_path / LOG_FOLDER).stat().st_mode & 0o077 == 0, "a log holds secrets"
 

@@ -44,7 +44,8 @@ def said(found: Audit) -> dict[str, Any]:
     for name in OF_THE_RUN:
         report.pop(name, None)
     report["checks"] = {check["id"]: check for check in report["checks"] if check["id"] not in OF_TWO_RUNS}
-    report["divergences"].pop("by_status", None)
+    for name in ("by_status", "defects_by_status"):
+        report["divergences"].pop(name, None)
     for row in report["divergences"]["rows"]:
         row.pop("status")
     return report
