@@ -17,7 +17,7 @@ from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
 from transforms.nearest import suggestion
 from transforms.reconcile.compare.divergences import first_of
-from transforms.report.banner import phase_of, was_compared
+from transforms.report.compared import phase_of, was_compared
 from transforms.report.divergence_table import COLUMNS, as_record, as_table
 from transforms.report.printable import counted
 

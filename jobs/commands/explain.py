@@ -30,7 +30,7 @@ from transforms.explain.timeline import BarrierPassed
 from transforms.explain.writes import CREATES, ZnodeWrite
 from transforms.explain.znodes import znode_paths
 from transforms.frames import columns_of, from_arrow
-from transforms.report.banner import was_compared
+from transforms.report.compared import was_compared
 from transforms.report.comparison import divergence_row
 from transforms.report.printable import visible
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from schemas.report import CheckResult, Divergences, Report
+from schemas.report import Divergences, Report
 from tests.reconcile.test_checks import NOW, OFFSET, dual_write, in_kraft_mode, with_transactions, zookeeper
+from tests.reconcile.test_checks_gates import SECOND, check, gate
 from tests.report.samples import healthy
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, LagMeasure, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.report.banner import banner_of
 
-SECOND = 1_000
 PAST = OFFSET + 3
 REASON = f"the log ends at offset {OFFSET}, /migration is at {PAST}: copy the logs again, after ZooKeeper"
 
@@ -32,14 +32,6 @@ def ends_early(facts: Facts | None = None, *, seconds: float = 2) -> Facts:
         newest_znode_time_ms=NOW + round(seconds * SECOND),
         lag=LagMeasure(None, 0.0, -float(seconds), 0),
     )
-
-
-def check(facts: Facts, check_id: str) -> CheckResult:
-    return next(result for result in run_checks(facts) if result.id == check_id)
-
-
-def gate(facts: Facts, name: str) -> str:
-    return judge_gates(run_checks(facts), facts)[name].verdict
 
 
 def reported(facts: Facts) -> Report:

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -68,6 +68,27 @@ def serving(hook: Hook) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket, threading.Event], None]) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that answers as no server of HTTP does, until its event is set: its address, and what it was sent."""
+    calls: list[bytes] = []
+    over = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        while not over.is_set():
+            connection, _ = server.accept()
+            calls.append(connection.recv(100_000))
+            with connection, suppress(OSError):
+                answer(connection, over)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}/hooks/{SECRET}", calls
+        finally:
+            over.set()
 
 
 def entry(run: FleetRun, *changes: str, location: str = "") -> MailEntry:
@@ -166,26 +187,17 @@ def test_a_message_to_this_machine_passes_by_no_proxy(monkeypatch: pytest.Monkey
 
 
 def test_an_answer_that_never_ends_is_waited_for_once_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[bytes] = []
-    over = threading.Event()
+    def drip(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        while not over.wait(0.1):
+            connection.sendall(b"a")
 
-    def drip(server: socket.socket) -> None:
-        while not over.is_set():
-            connection, _ = server.accept()
-            calls.append(connection.recv(100_000))
-            with connection, suppress(OSError):
-                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-                while not over.wait(0.1):
-                    connection.sendall(b"a")
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=drip, args=(server,), daemon=True).start()
-        monkeypatch.setenv(URL, f"http://127.0.0.1:{server.getsockname()[1]}/hooks/{SECRET}")
+    with answering(drip) as (url, calls):
+        monkeypatch.setenv(URL, url)
         began, pauses = time.monotonic(), list[float]()
         with pytest.raises(NotifyError, match=f"message by {URL} not sent: it did not answer in time"):
             post(b"{}", settings(attempts=3), timeout_seconds=0.5, pause=pauses.append)
         took = time.monotonic() - began
-        over.set()
     assert took < 10
     # A call that was given up may still reach the server.
     assert (len(calls), pauses) == (1, [])
@@ -195,22 +207,13 @@ def test_an_answer_that_never_ends_is_waited_for_once_and_not_for_long(monkeypat
 def test_a_message_that_was_taken_is_sent_though_the_answer_breaks_off(
     monkeypatch: pytest.MonkeyPatch, rest: bytes
 ) -> None:
-    calls: list[bytes] = []
-    over = threading.Event()
+    def break_off(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n" + rest)
+        over.wait(60)
 
-    def answer(server: socket.socket) -> None:
-        while not over.is_set():
-            connection, _ = server.accept()
-            calls.append(connection.recv(100_000))
-            with connection, suppress(OSError):
-                connection.sendall(b"HTTP/1.1 200 OK\r\n" + rest)
-                over.wait(60)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=answer, args=(server,), daemon=True).start()
-        monkeypatch.setenv(URL, f"http://127.0.0.1:{server.getsockname()[1]}/hooks/{SECRET}")
+    with answering(break_off) as (url, calls):
+        monkeypatch.setenv(URL, url)
         post(b"{}", settings(attempts=3), timeout_seconds=0.5, pause=lambda _: None)
-        over.set()
     assert len(calls) == 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -32,7 +31,7 @@ class UnreadLogsError(ValueError):
 
 @dataclass(frozen=True)
 class Written:
-    """`barriers` and `writes` are silver rows; the looks have seen all transactions.
+    """`barriers` and `writes` are silver rows, `holes` where the logs lack transactions; the looks have seen all transactions.
 
     `born` is when the log began (append time of its first record that the run itself reads, ms), None without a log;
     `offsets` are those whose append times the series of waiting times asks for.
@@ -44,11 +43,7 @@ class Written:
     look: TransactionLook = field(default_factory=TransactionLook)
     born: int | None = None
     offsets: frozenset[int] = frozenset()
-
-    @cached_property
-    def holes(self) -> list[dict[str, Any]]:
-        """Where the logs lack transactions."""
-        return holes_of(self.writes)
+    holes: list[dict[str, Any]] = field(default_factory=list)
 
 
 def written_of(feed: Feed, given: Given) -> Written:
@@ -62,8 +57,9 @@ def written_of(feed: Feed, given: Given) -> Written:
     known, made = _read(from_arrow(writes, _WRITES)), _read(barriers_of(feed))
     milestones = given.side.milestones if given.side else ()
     born = milestones[0]["append_time"] if milestones and given.reads_data_folder else None
-    offsets = () if born is None else oldest_brought(made, born, holes_of(known))
-    return Written(made, known, logged, look, born, frozenset(offsets))
+    holes = holes_of(known)
+    offsets = () if born is None else oldest_brought(made, born, holes)
+    return Written(made, known, logged, look, born, frozenset(offsets), holes)
 
 
 def _read(rows: pl.DataFrame) -> pl.DataFrame:

@@ -16,8 +16,9 @@ from schemas.report import (
     MigrationSummary,
     Report,
 )
+from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.requested_gate import shut_gate_in
-from transforms.report import compared
+from transforms.report.compared import UNCOMPARED, phase_of, was_compared
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.row_text import line_of
@@ -45,7 +46,6 @@ _OF_DEFECTS = ("DUR-05", "RB-02")
 _UNKNOWN = Gate("unknown")
 _WITHOUT_OFFSET = {ZNODE_NOT_GIVEN: "ZooKeeper was not given", ZNODE_UNREADABLE: "there, but not readable"}
 _CANNOT_START = "The migration cannot start yet"
-_UNCOMPARED = "The two sides could not be compared, so it is unknown whether they differ."
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,7 @@ def shown_gates(report: Report) -> list[str]:
 
 def defect_count(report: Report) -> int:
     """Count the differences that are defects, all of them, listed or not."""
-    return sum(report.divergences.by_class.get(name, 0) for name in DEFECTS)
-
-
-def was_compared(report: Report) -> bool:
-    """False if the two sides were not compared: then the number of differences is unknown."""
-    return compared.was_compared(report, phase_of(report))
+    return summary.defects(report.divergences)
 
 
 def suppressed_words(report: Report) -> str:
@@ -233,11 +228,6 @@ def remedy_of(row: DivergenceRow) -> str:
 def _once(wanted: list[Action]) -> list[Action]:
     once = {action.what: action for action in reversed(wanted) if action.what}
     return list(once.values())[::-1][:_ACTIONS]
-
-
-def phase_of(report: Report) -> str:
-    """Where the cluster stands, a `schemas.checks.Phase` value; from the state when the report names no phase."""
-    return report.migration.phase or PHASE_OF_STATE.get(report.migration.state.upper(), "")
 
 
 def _words(report: Report) -> StateWords:
@@ -457,7 +447,7 @@ def _lag_sentence(report: Report) -> str:
     if lag.records == 0 and defect_count(report):
         return "The lag is 0, so waiting will not repair it."
     if lag.records == 0:
-        return "ZooKeeper holds every committed record." if was_compared(report) else _UNCOMPARED
+        return "ZooKeeper holds every committed record." if was_compared(report) else UNCOMPARED
     age = f", the oldest {duration(lag.seconds)} old" if lag.seconds is not None else ""
     return f"{counted(lag.records, 'record')} of the log not in ZooKeeper yet{age}."
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.report import Report
 from transforms.reconcile.judge import summary
-from transforms.report.banner import was_compared
+from transforms.report.compared import counts_of
 from transforms.report.printable import visible
 from transforms.report.table import aligned
 
@@ -52,13 +52,14 @@ def run_json(
 
 
 def _judged(report: Report, place: str | None) -> dict[str, Any]:
+    defects, divergences = counts_of(report)
     return {
         "verdict": report.verdict,
         "run_id": report.run_id,
         "phase": report.migration.phase,
         "gates": {gate: judged.verdict for gate, judged in report.gates.items()},
-        "defects": summary.defects(report.divergences) if was_compared(report) else None,
-        "divergences": report.divergences.total if was_compared(report) else None,
+        "defects": defects,
+        "divergences": divergences,
         "lag_records": report.lag.records,
         "report": place,
     }
@@ -69,13 +70,14 @@ def _rank(report: Report) -> tuple[int, int, str]:
 
 
 def _row(report: Report, place: str) -> tuple[str, ...]:
+    defects, _ = counts_of(report)
     lag = "-" if report.lag.records is None else str(report.lag.records)
     return (
         report.cluster,
         report.migration.phase,
         report.verdict,
         _gates(report),
-        str(summary.defects(report.divergences)) if was_compared(report) else "-",
+        "-" if defects is None else str(defects),
         lag,
         place,
     )

@@ -11,7 +11,8 @@ from typing import Any
 from schemas.classes import DEFECTS
 from schemas.gates import GATES
 from schemas.report import Report
-from transforms.report.banner import banner_of, defect_count, phase_of, was_compared
+from transforms.report.banner import banner_of
+from transforms.report.compared import counts_of, phase_of
 from transforms.runs import CLEAN, ERRORS, FAILED
 
 NOT_READY = "Not ready"
@@ -193,10 +194,10 @@ def fleet_columns(report: Report) -> dict[str, Any]:
     """What gold `runs` holds of a report for the fleet: columns by name."""
     banner = banner_of(report)
     steps = banner.actions or banner.next_steps
-    compared = was_compared(report)
+    defects, divergences = counts_of(report)
     return {
-        "defects": defect_count(report) if compared else None,
-        "divergences": report.divergences.total if compared else None,
+        "defects": defects,
+        "divergences": divergences,
         "phase": phase_of(report),
         "label": banner.label,
         "headline": banner.title,

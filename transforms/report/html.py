@@ -23,13 +23,12 @@ from transforms.report.banner import (
     defect_count,
     duration,
     in_kraft,
-    phase_of,
     reach,
     shown_gates,
     state_text,
-    was_compared,
 )
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
+from transforms.report.compared import UNCOMPARED, phase_of, was_compared
 from transforms.report.expectations import expectation_views
 from transforms.report.follow_up import TablePlace, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
@@ -163,7 +162,7 @@ def no_rows_sentence(report: Report) -> str:
     if reason is not None:
         return reason
     if not was_compared(report):
-        return "The two sides could not be compared, so it is unknown whether they differ."
+        return UNCOMPARED
     return "None: both sides hold the same metadata."
 
 

@@ -20,10 +20,9 @@ from transforms.report.banner import (
     in_kraft,
     reach,
     state_text,
-    was_compared,
 )
 from transforms.report.chart import MOST_RUNS
-from transforms.report.compared import NOT_COMPARED
+from transforms.report.compared import NOT_COMPARED, was_compared
 from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts

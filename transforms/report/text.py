@@ -18,9 +18,8 @@ from transforms.report.banner import (
     reach,
     shown_gates,
     state_text,
-    was_compared,
 )
-from transforms.report.compared import NOT_COMPARED
+from transforms.report.compared import NOT_COMPARED, was_compared
 from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible

@@ -84,11 +84,8 @@ _HOLES = (
 def _holes(facts: Facts) -> Missing:
     """While KRaft writes to ZooKeeper; before that, and after it, a hole in the history hides nothing that a check is about."""
     by_kraft = bool((facts.zookeeper or {}).get("controller_persistent"))
-    writes, judged = (
-        facts.zookeeper_writes,
-        facts.phase is Phase.DUAL_WRITE or (facts.phase is Phase.WAITING and by_kraft),
-    )
-    holes = writes.unseen() if writes is not None and judged else []
+    judged = facts.phase is Phase.DUAL_WRITE or (facts.phase is Phase.WAITING and by_kraft)
+    holes = facts.zookeeper_writes.unseen() if facts.zookeeper_writes is not None and judged else []
     if holes:
         yield "zookeeper_writes", _HOLES.format("; ".join(holes[:_FEW]), len(holes))
 
