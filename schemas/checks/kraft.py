@@ -185,11 +185,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "CFG-01",
-        "No resource has a configuration that Kafka 4.0 removed",
+        "No topic has a configuration that Kafka 4.0 removed",
         UPGRADE,
         IN_KRAFT,
         "Delete the configurations listed before an upgrade to 4.0, 4.1 or 4.2: `kafka-configs.sh --alter "
-        "--delete-config`. These releases refuse any other change of the same resource. Kafka 4.3 and later skip the "
+        "--delete-config`. These releases refuse any other change of the same topic. Kafka 4.3 and later skip the "
         "configuration.",
         "KIP-724; KIP-937; PR 21053; DefaultSupportedConfigChecker; S§8.4",
         needs=KRAFT_ONLY,
@@ -205,6 +205,17 @@ CHECKS: tuple[Check, ...] = (
         "PR 16866, PR 17051; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
+    ),
+    check(
+        "CFG-04",
+        "No topic has a segment size that Kafka 4.1 refuses",
+        UPGRADE,
+        IN_KRAFT,
+        "Raise segment.bytes of the topics listed to 1048576 or more before an upgrade to 4.1 or later: `kafka-configs.sh "
+        "--alter --add-config`. With a smaller one the brokers of these releases end while they start (“Error starting "
+        "LogManager”).",
+        "KIP-1030; PR 19371; LogManager.fetchTopicConfigOverrides; S§8.4",
+        needs=KRAFT_ONLY,
     ),
     check(
         "DIR-01",

@@ -260,6 +260,7 @@ def _configurations() -> Iterator[tuple[str, Failing]]:
     yield "ELR-01", (kraft(broker_configs=own), kraft(), "warn")
     yield "ELR-02", (found(LAST_KNOWN_FENCED), kraft(), "warn")
     yield "CFG-01", (found("CFG-01", kafka_version="3.9"), kraft(kafka_version="4.2"), "warn")
+    yield "CFG-04", (found("CFG-04"), kraft(), "fail")
     yield "CFG-02", (found(UNCLEAN_LEADERLESS), kraft(), "warn")
     low = {"features": {"metadata.version": 14}, "levels": [LevelChange(2, 14)], "kafka_version": "3.7"}
     yield "DIR-01", (found("DIR-01", **low), kraft(**low), "fail")

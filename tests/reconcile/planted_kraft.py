@@ -97,6 +97,9 @@ CONFIGS: list[Row] = [
         ("old", "message.format.version", "2.8"),
         ("all-needed", "min.insync.replicas", "2"),
         ("throttled", "leader.replication.throttled.replicas", "*"),
+        ("old", "message.downconversion.enable", "true"),
+        ("old", "segment.bytes", "1048575"),
+        ("in-order", "segment.bytes", "1048576"),
     )
 ]
 CONFIGS += [

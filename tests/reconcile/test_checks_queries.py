@@ -12,7 +12,7 @@ import pytest
 from tests.reconcile.planted import gathered, sides_of, table, trees_of
 from transforms.reconcile.judge import kraft_queries, queries
 from transforms.reconcile.judge.load import Load
-from transforms.reconcile.judge.rules import VIOLATIONS
+from transforms.reconcile.judge.rules import VIOLATIONS, broken
 from transforms.reconcile.judge.samples import SAMPLE, Samples, samples
 
 
@@ -420,6 +420,36 @@ def test_rows_are_counted_by_table_and_side() -> None:
     tables = sides_of({"topics": ROWS["topics"], "acls": ROWS["acls"]}).tables
     counts = queries.row_counts({name: tables[name] for name in ("topics", "acls", "configs")})
     assert counts.rows() == [("acls", "kraft", 2), ("topics", "zookeeper", 2)]
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"), [("500000", True), (" 1048575 ", True), ("1048576", False), ("x", False), (None, False)]
+)
+def test_segments_that_kafka_4_1_refuses_are_those_below_a_mebibyte(value: str | None, refused: bool) -> None:
+    """A broker of 4.1.0 and one of 4.4.0 ended while they started with 500000, and one of 4.0.1 did not."""
+    config = {"source": "kraft", "config": "segment.bytes", "value": value}
+    rows = [
+        {**config, "resource_type": "TOPIC", "resource_name": "t"},
+        {**config, "resource_type": "BROKER", "resource_name": "0"},
+        {**config, "resource_type": "TOPIC", "resource_name": "t", "source": "zookeeper"},
+    ]
+    found = broken(table("configs", rows), kraft_queries.topic_config_rules())
+    start = f"topic t: segment.bytes is {value}, and Kafka 4.1"
+    assert [(rule, text.startswith(start)) for rule, text in found.select("code", "text").rows()] == (
+        [("CFG-04", True)] if refused else []
+    )
+
+
+def test_configurations_that_kafka_4_0_removed_are_those_of_topics() -> None:
+    """A broker of 4.0.1 took changes beside log.message.timestamp.difference.max.ms, and refused them to such topics."""
+    names = ["message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms"]
+    rows = [
+        {"source": "kraft", "resource_type": "TOPIC", "resource_name": "t", "config": name, "value": "1"}
+        for name in [*names, "retention.ms"]
+    ]
+    rows.append({**rows[0], "resource_type": "BROKER", "config": "log.message.timestamp.difference.max.ms"})
+    found = broken(table("configs", rows), kraft_queries.topic_config_rules())
+    assert sorted(found["text"]) == [f"topic t: {name}" for name in names]
 
 
 def test_unclean_elections_are_allowed_however_true_is_spelled() -> None:

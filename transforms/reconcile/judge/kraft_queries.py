@@ -27,13 +27,11 @@ MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 # Dynamic broker configurations that checks need: they are few, at most one row per broker.
 ASKED_CONFIGS = (MIN_ISR, UNCLEAN)
-# Gone in 4.0 (KIP-724, KIP-937): a resource that still has one can't be changed any more, because all of it is validated.
-REMOVED_IN_4_0 = (
-    "message.format.version",
-    "message.timestamp.difference.max.ms",
-    "log.message.format.version",
-    "log.message.timestamp.difference.max.ms",
-)
+# Topics' configurations that 4.0 removed (KIP-724, KIP-937): a topic that still has one can't be changed any more, because
+# all of it is validated. A broker with such a configuration can: only the names that a change sets are.
+REMOVED_IN_4_0 = ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
+# The least `segment.bytes` of a topic from 4.1 on (KIP-1030, PR 19371).
+LEAST_SEGMENT_BYTES = 1 << 20
 # A leader that has not reported a grown ISR for this long is not recovering (ISR-11).
 RECOVERING_MS = 30 * 60_000
 
@@ -345,7 +343,17 @@ def unclean_leaderless(partitions: pl.DataFrame, configs: pl.DataFrame, *, every
     return broken(rows, [RowRule(UNCLEAN_LEADERLESS, pl.col("own").fill_null(everywhere), text)])
 
 
-def removed_config() -> RowRule:
-    """CFG-01: a configuration that 4.0 removed, in KRaft."""
-    text = said("{} {}: {}", "resource_type", "resource_name", "config")
-    return RowRule("CFG-01", (pl.col("source") == KRAFT) & pl.col("config").is_in(REMOVED_IN_4_0), text)
+def topic_config_rules() -> list[RowRule]:
+    """CFG-01 and CFG-04: a topic's configuration in KRaft that 4.0 removed, or whose value 4.1 no longer takes."""
+    of_topic = (pl.col("source") == KRAFT) & (pl.col("resource_type") == "TOPIC")
+    removed = said("topic {}: {}", "resource_name", "config")
+    size = pl.col("value").str.strip_chars().cast(pl.Int64, strict=False)
+    small = said(
+        f"topic {{}}: segment.bytes is {{}}, and Kafka 4.1 and later start with {LEAST_SEGMENT_BYTES} or more only",
+        "resource_name",
+        "value",
+    )
+    return [
+        RowRule("CFG-01", of_topic & pl.col("config").is_in(REMOVED_IN_4_0), removed),
+        RowRule("CFG-04", of_topic & (pl.col("config") == "segment.bytes") & (size < LEAST_SEGMENT_BYTES), small),
+    ]

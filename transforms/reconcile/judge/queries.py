@@ -94,7 +94,7 @@ def _of_partitions(partitions: pl.DataFrame, known: Known) -> Iterator[pl.DataFr
 
 def _of_configs(configs: pl.DataFrame, partitions: pl.DataFrame) -> Iterator[pl.DataFrame]:
     throttles = operation_queries.config_rules(partitions)
-    yield broken(configs, [*_config_rules(), kraft_queries.removed_config(), *throttles])
+    yield broken(configs, [*_config_rules(), *kraft_queries.topic_config_rules(), *throttles])
     yield leaked(configs, "configs", "resource_name", "value")
 
 

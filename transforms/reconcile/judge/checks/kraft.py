@@ -366,10 +366,15 @@ def _last_known_leaders(facts: Facts) -> Outcome:
 
 
 def _removed_configs(facts: Facts) -> Outcome:
-    """CFG-01: 4.0 to 4.2 refuse any later change of the resource, 4.3 and later skip the configuration."""
+    """CFG-01: 4.0 to 4.2 refuse any later change of the topic, 4.3 and later skip the configuration."""
     if facts.kafka_version is not None and not before(facts.kafka_version, 4, 3):
         return not_applicable("from 4.3 on Kafka skips configurations that it does not support")
     return sampled(facts.found("CFG-01"))
+
+
+def _small_segments(facts: Facts) -> Outcome:
+    """CFG-04."""
+    return sampled(facts.found("CFG-04"))
 
 
 def _unclean(facts: Facts) -> Outcome:
@@ -416,6 +421,7 @@ CHECKS: dict[str, CheckFunction] = {
     "ELR-02": _last_known_leaders,
     "CFG-01": _removed_configs,
     "CFG-02": _unclean,
+    "CFG-04": _small_segments,
     "DIR-01": by_level(_early_directories),
     "DIR-02": by_level(_directories),
 }
