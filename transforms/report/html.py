@@ -37,7 +37,8 @@ from transforms.report.since import UNKNOWN as SINCE_IS_UNKNOWN
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, LAG_STATES, MODE_MEANINGS, MODE_NAMES, VERDICT_WORDS
 
-_WIDE, _NARROW = 540, 350
+# One of two charts side by side, one that has the row to itself, and a phone: a text is as large in each of them.
+_WIDE, _WHOLE_ROW, _NARROW = 540, 1108, 350
 # As many points of the lag at the barriers as a run keeps.
 _MOST_POINTS = 500
 _NOT_REPORTED = Gate("unknown")
@@ -128,7 +129,7 @@ def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: fl
             series=series,
             worst=max(series, key=lambda point: point.seconds, default=None),
             moment=moment,
-            series_wide=series_chart(series, _WIDE),
+            series_wide=series_chart(series, _WHOLE_ROW),
             series_narrow=series_chart(series, _NARROW),
             bars_wide=divergence_chart(history, _WIDE),
             bars_narrow=divergence_chart(history, _NARROW),
