@@ -201,6 +201,12 @@ def test_long_text_keeps_both_ends_and_counts_the_rest() -> None:
     assert visible("a" * 1000 + "end", 100) == "a" * 75 + "…[903 more characters]…" + "a" * 22 + "end"
 
 
+def test_a_text_is_cut_only_if_that_makes_it_shorter() -> None:
+    texts = ["a" * length for length in range(1, 400)]
+    assert all(len(visible(text, 100)) <= len(text) for text in texts)
+    assert all(len(visible(text, 100)) <= 100 + len("…[300 more characters]…") for text in texts)
+
+
 @settings(max_examples=200)
 @given(st.text())
 def test_visible_text_has_no_unshowable_character_and_stays_as_it_is(text: str) -> None:

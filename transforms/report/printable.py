@@ -27,14 +27,13 @@ PRESENT = "present"
 def visible(text: str, limit: int = TEXT_LIMIT) -> str:
     """Show `text` with every unshowable character as its escape, cut in the middle to about `limit` characters.
 
-    The cut names how many characters it left out. Escapes are never escaped again.
+    The cut names how many characters it left out, and is made only if that is shorter. Escapes are never escaped again.
     """
-    if len(text) <= limit:
+    cut = f"…[{len(text) - limit:,} more characters]…"
+    if len(text) <= limit + len(cut):
         return _escaped(text)
     tail = limit // 4
-    head = limit - tail
-    left_out = len(text) - head - tail
-    return f"{_escaped(text[:head])}…[{left_out:,} more characters]…{_escaped(text[-tail:] if tail else '')}"
+    return f"{_escaped(text[: limit - tail])}{cut}{_escaped(text[-tail:] if tail else '')}"
 
 
 def _escaped(text: str) -> str:
