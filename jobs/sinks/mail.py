@@ -19,11 +19,15 @@ from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 
 from jobs.settings import MailSettings, secret_from_environment
+from jobs.sinks.deadline import within
 from schemas.report import Report
 from transforms.report.printable import visible
 
 TIMEOUT_SECONDS = 30.0
 FIRST_PAUSE_SECONDS = 2.0
+# A mail may take so many times the timeout of its single steps.
+_WHOLE_MAIL = 10.0
+_NO_ANSWER = "the server did not answer in time; check `host`, `port` and the firewall"
 
 
 class MailError(Exception):
@@ -52,13 +56,19 @@ def send(
 ) -> SentMail:
     """Send an addressed message, `settings.attempts` times at most, with pauses of 2, 4, 8 … seconds.
 
-    Only temporary errors are tried again: a server that does not answer, breaks off or answers "later" (4xx). Raises MailError
+    Only temporary errors are tried again: a server that does not answer, breaks off or answers "later" (4xx). `timeout_seconds`
+    is one of each step; the whole mail may take ten times as long, and is not tried again then. Raises MailError
     when the server can't be reached, trusted or satisfied, and UsageError when an environment variable the settings name is not
     set.
     """
     for attempt in range(1, settings.attempts + 1):
         try:
-            return _send_once(message, settings, context, timeout_seconds)
+            return within(
+                _WHOLE_MAIL * timeout_seconds, lambda: _send_once(message, settings, context, timeout_seconds)
+            )
+        except TimeoutError:
+            # Not tried again: the server may still take this one.
+            raise MailError(f"mail to {settings.host}:{settings.port} not sent: {_NO_ANSWER}") from None
         except MailError as error:
             if not error.passing or attempt == settings.attempts:
                 raise
@@ -214,6 +224,6 @@ _REASONS: tuple[tuple[type[Exception], Callable[[Exception, MailSettings], str]]
     (ssl.SSLCertVerificationError, _fixed("its certificate is not trusted; name your CA's file in SSL_CERT_FILE")),
     (ssl.SSLError, _fixed("the encrypted connection failed; check `port` and `security`")),
     (socket.gaierror, _fixed("unknown host; check `host`")),
-    (TimeoutError, _fixed("the server did not answer in time; check `host`, `port` and the firewall")),
+    (TimeoutError, _fixed(_NO_ANSWER)),
     (ConnectionRefusedError, _fixed("nothing listens there; check `host` and `port`")),
 )

@@ -7,7 +7,6 @@ machine's, which no proxy gets, and is never sent to the target of a redirect.
 from __future__ import annotations
 
 import ssl
-import threading
 import time
 from collections.abc import Callable
 from http.client import HTTPException
@@ -19,6 +18,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 from jobs.exit import AuditError, UsageError
 from jobs.settings import NotifySettings, secret_from_environment
+from jobs.sinks.deadline import within
 
 TIMEOUT_SECONDS = 15.0
 FIRST_PAUSE_SECONDS = 2.0
@@ -113,27 +113,23 @@ def _is_this_machine(host: str) -> bool:
 def _post_once(body: bytes, url: str, settings: NotifySettings, timeout_seconds: float) -> None:
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "kraft-audit"}
     request = Request(url, data=body, headers=headers, method="POST")  # noqa: S310 - `_address` lets http and https pass
-    errors: list[Exception] = []
     # To a proxy, this machine's own address is another machine's, and the secret would go to it in clear.
     direct = [ProxyHandler({})] if _is_this_machine(urlsplit(url).hostname or "") else []
 
-    def call() -> None:
+    def call() -> Exception | None:
         try:
             # An answer of 2xx says that the message was taken. Its text is not read: that may fail, and changes nothing.
             build_opener(NoRedirect, *direct).open(request, timeout=timeout_seconds).close()
-        except Exception as error:
-            errors.append(error)
+        except (OSError, HTTPException, ValueError) as error:
+            return error
+        return None
 
-    # The timeout is one of each single step: a server that sends a byte now and then would keep the run waiting without an end.
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    thread.join(_WHOLE_CALL * timeout_seconds)
-    if thread.is_alive():
+    try:
+        error = within(_WHOLE_CALL * timeout_seconds, call)
+    except TimeoutError:
         # Not `passing`: this call may still reach the server, and a second one beside it would send the message twice.
-        raise NotifyError(f"message by {settings.url_env} not sent: {_NO_ANSWER}")
-    for error in errors:
-        if not isinstance(error, OSError | HTTPException | ValueError):
-            raise error
+        raise NotifyError(f"message by {settings.url_env} not sent: {_NO_ANSWER}") from None
+    if error is not None:
         raise NotifyError(f"message by {settings.url_env} not sent: {_reason(error)}", passing=_is_passing(error))
 
 

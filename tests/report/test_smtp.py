@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
@@ -217,6 +219,26 @@ def test_a_silent_server_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         assert "did not answer in time" in failure(healthy(), settings_for(port, security="none", **NO_LOGIN))
+
+
+def test_a_server_that_drips_its_greeting_keeps_no_run_waiting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection = server.accept()[0]
+            with suppress(OSError):
+                while True:
+                    connection.sendall(b"2")
+                    time.sleep(0.05)
+
+        threading.Thread(target=drip, daemon=True).start()
+        with pytest.raises(MailError, match="did not answer in time") as refused:
+            send_report(
+                healthy(),
+                settings_for(server.getsockname()[1], security="none", attempts=3, **NO_LOGIN),
+                timeout_seconds=0.2,
+            )
+    assert not refused.value.passing
 
 
 def test_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
