@@ -88,7 +88,7 @@ def _audited(run: Run, progress: Progress) -> dict[str, Report]:
     or the call.
     """
     try:
-        return _steps(run, progress)
+        reports = _steps(run, progress)
     except Exception as error:
         run.drop_writes()
         for name in run.going:
@@ -97,6 +97,12 @@ def _audited(run: Run, progress: Progress) -> dict[str, Report]:
         if len(run.clusters) == 1:
             raise
         return {}
+    try:
+        failures.write_failures(run)
+    except Exception as error:
+        # The other clusters' verdicts are stored, and have to be told.
+        LOG.warning("no row of the failed clusters could be stored: %s", why(error))
+    return reports
 
 
 def _steps(run: Run, progress: Progress) -> dict[str, Report]:
@@ -109,8 +115,6 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
 
     failures.settle_died(run)
     if not run.going:
-        # A fault of all clusters is stored and reported, too.
-        failures.write_failures(run)
         return {}
     mails.note_owed(run)
     messages.note_owed(run)
@@ -124,7 +128,6 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         given, found = timed("replaying and comparing", lambda: materialize.run_step(run))
     if run.going:
         reports = timed("judging", lambda: reconcile.run_step(run, given, found))
-    failures.write_failures(run)
     return reports
 
 

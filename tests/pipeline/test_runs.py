@@ -8,20 +8,22 @@ import shutil
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.policy import SMTP
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import main
-from jobs.exit import CRASH, ERRORS, USAGE, UsageError
+from jobs.exit import CRASH, ERRORS, OK, USAGE, UsageError
 from jobs.pipeline import run_all
 from jobs.run import cluster_pass as passes
+from jobs.run import failures
 from jobs.run.run import open_run
 from jobs.settings import load_settings, validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps.report import stored_report
-from schemas.gold import MAILS
+from schemas.gold import MAILS, RUNS
 from tests.captures import capture
 from tests.pipeline.audits import settings_content
 from tests.report.test_smtp import Mailbox, running
@@ -52,6 +54,29 @@ def test_a_cluster_whose_pass_dies_is_the_only_one_to_fail(tmp_path: Path, monke
     assert found.exit_code == CRASH
     assert "orders-secret" not in found.reason, "what is in an exception may be a secret"
     assert found.reason == "ZeroDivisionError inside the audit; audit this cluster alone to see where"
+
+
+def test_a_disk_that_is_full_for_the_row_of_a_failed_cluster_hides_no_other_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run makes that row, from the note that the run had begun."""
+
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    confs = []
+    for name, source in (("fine", {}), ("gone", {"zookeeper": {"dump": "/no/dump"}})):
+        confs.append(tmp_path / f"{name}.yml")
+        confs[-1].write_text(json.dumps(settings_content(capture("3.9.1", "5"), tmp_path, cluster=name, **source)))
+    with monkeypatch.context() as patch:
+        patch.setattr(failures, "record", full)
+        assert main(["run", "--conf", *map(str, confs), "--quiet"]) == USAGE
+    warehouse = Warehouse(SparkSession.active(), str(tmp_path))
+    assert [row["cluster"] for row in warehouse.read(RUNS).collect()] == ["fine"]
+    assert [path.parent.name for path in tmp_path.rglob("report.html")] == ["fine"]
+    assert main(["run", "--conf", str(confs[0]), "--quiet"]) == OK
+    verdicts = [(row["cluster"], row["verdict"]) for row in warehouse.read(RUNS).collect()]
+    assert sorted(verdicts) == [("fine", "clean"), ("fine", "clean"), ("gone", "failed")]
 
 
 def test_a_fleet_is_told_worst_first_on_the_terminal_as_a_page_and_by_mail(
