@@ -176,6 +176,13 @@ def test_a_quorum_may_grow_and_is_told_when_it_shrinks(sets: tuple, verdict_of_s
     assert check(kraft(quorum=Quorum(1, sets)), "QRM-05")[0] == verdict_of_size
 
 
+def test_a_voter_that_comes_back_with_another_directory_has_a_new_disk() -> None:
+    """With controller.quorum.auto.join.enable its own controller removes the old entry and adds itself within seconds (KIP-1186)."""
+    replaced = (*voters(3000, 3001).voters, voter(3002, directory_id="a-new-directory"))
+    sets = (voters(*NODES), voters(3000, 3001, at=900), replace(voters(*NODES, at=950), voters=replaced))
+    assert check(kraft(quorum=Quorum(1, sets)), "QRM-05")[0] == "pass"
+
+
 def test_the_summary_tells_voters_from_ghosts_and_counts_partitions() -> None:
     facts = kraft(
         controllers=ghost(),

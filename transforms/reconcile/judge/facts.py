@@ -128,9 +128,9 @@ class VoterSet:
     voters: tuple[Voter, ...]
 
     @property
-    def ids(self) -> frozenset[int]:
-        """The voters' node ids."""
-        return frozenset(voter.voter_id for voter in self.voters)
+    def keys(self) -> frozenset[tuple[int, str]]:
+        """The voters' node ids, each with its directory id (`ReplicaKey`)."""
+        return frozenset((voter.voter_id, voter.directory_id) for voter in self.voters)
 
 
 @dataclass(frozen=True)

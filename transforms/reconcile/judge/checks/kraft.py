@@ -180,7 +180,11 @@ def _moved(voter: Voter, registered: object) -> Iterator[str]:
 
 
 def _size(facts: Facts) -> Outcome:
-    """QRM-05. An even quorum that has grown is on its way to an odd one: a remark, not a warning."""
+    """QRM-05. An even quorum that has grown is on its way to an odd one: a remark, not a warning.
+
+    A voter that comes back with another directory id has a new disk: its old entry has to be removed first (KIP-853), which its
+    own controller does where it may join on its own (KIP-1186, `KafkaRaftClient.pollFollowerAsObserver`).
+    """
     if facts.quorum is None or not facts.voters:
         return unknown("the quorum's voters are unknown")
     number, sets = len(facts.voters), facts.quorum.voter_sets
@@ -188,7 +192,7 @@ def _size(facts: Facts) -> Outcome:
         f"voter {listed_ids(gone)} was removed at offset {sets[at].offset} and added again at offset {later.offset}"
         for at, later in enumerate(sets[1:], 1)
         if at > 1
-        and (gone := (sets[at - 2].ids - sets[at - 1].ids) & later.ids)
+        and (gone := {node for node, _ in (sets[at - 2].keys - sets[at - 1].keys) & later.keys})
         and _soon(sets[at - 1].time_ms, later.time_ms)
     ]
     if number % 2 == 0 and any(len(earlier.voters) > number for earlier in sets):
