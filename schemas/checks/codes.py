@@ -33,7 +33,7 @@ LAST_KNOWN_FENCED = "LAST-KNOWN-FENCED"
 # Records on which Kafka's replay throws (LOG-02): a partition of a topic that is not there, a ClearElr of one.
 TOPIC_UNKNOWN = "TOPIC-UNKNOWN"
 CLEAR_UNKNOWN = "CLEAR-UNKNOWN"
-# A ClearElr of all topics after one was made and removed since the newest snapshot: 4.1 alone throws on it.
+# A ClearElr of all topics after one was made and removed since the newest snapshot: 4.0.1 to 4.1.2 throw on it.
 CLEAR_REMOVED = "CLEAR-REMOVED"
 # A configuration that Kafka skips on replay from 4.3 on, and so leaves out of its checkpoints (CAP-08 before 4.3).
 CONFIG_SKIPPED = "CONFIG-SKIPPED"

@@ -221,7 +221,7 @@ class Topics:
     def _cleared_after_removal(self, clears: Longs, snapshot: int) -> Iterator[Finding]:
         """CLEAR_ELR records of all topics after one was made and removed, both since the newest checkpoint.
 
-        `TopicsDelta.replay` of 4.1 still holds the topic for made and throws; 4.2 forgets it with its removal.
+        `TopicsDelta.replay` of 4.0.1 to 4.1.2 still holds the topic for made and throws; 4.2 forgets it with its removal.
         """
         rows = self.longs[: len(self.ids)]
         short = rows[self.owned & (rows[:, MADE] >= max(snapshot, 0)) & (rows[:, REMOVED] >= 0)]

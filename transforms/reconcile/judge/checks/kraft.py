@@ -276,9 +276,10 @@ def _replayable(facts: Facts) -> Outcome:
     twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08",)
     removed = facts.found(CLEAR_REMOVED)
     if removed.total and facts.kafka_version is None:
-        return unknown("the Kafka release is unknown: 4.1 throws on a ClearElr record after a topic's removal")
-    in_4_1 = before(facts.kafka_version, 4, 2) and not before(facts.kafka_version, 4, 1)
-    poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if in_4_1 else ()))
+        return unknown("the Kafka release is unknown: 4.0 and 4.1 throw on a ClearElr record after a topic's removal")
+    # 4.0.0 alone does not, but the release that it is upgraded to does.
+    throws = before(facts.kafka_version, 4, 2)
+    poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if throws else ()))
     levels = [*_beyond_controllers(facts)]
     evidence = tuple(text + _held_by(facts, text) for text in (*levels, *poison.examples))
     return Outcome(len(levels) + poison.total, evidence[:EVIDENCE_LIMIT])
