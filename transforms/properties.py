@@ -24,6 +24,7 @@ DROPPED_IN_4 = (
     "log.message.format.version",
     "message.format.version",
     "log.message.timestamp.difference.max.ms",
+    "log.message.downconversion.enable",
     "control.plane.listener.name",
     "password.encoder.secret",
     "password.encoder.old.secret",

@@ -456,6 +456,7 @@ def test_keys_that_kafka_4_dropped_are_named_and_no_value_of_them() -> None:
         "zookeeper.ssl.keystore.password": "hush",
         "inter.broker.protocol.version": "3.9",
         "log.message.format.version": "3.0",
+        "log.message.downconversion.enable": "false",
         "control.plane.listener.name": "hush",
         "password.encoder.secret": "hush",
         "password.encoder.iterations": "4096",
