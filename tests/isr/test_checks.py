@@ -139,6 +139,23 @@ def test_notifications_that_were_left() -> None:
     assert checks.notifications_left(None, legacy=None).unknown is not None
 
 
+@pytest.mark.parametrize(
+    ("lists", "said"),
+    [
+        ({"elr": (9,), "last_known_elr": (1,)}, "no leader for good"),
+        ({"elr": (9, 2)}, "waiting for one of [2]"),
+        ({"last_known_elr": (-1,)}, "no leader for good"),
+        ({"last_known_elr": (1,)}, "waiting for one of [1]"),
+    ],
+)
+def test_who_may_lead_a_partition_without_in_sync_replicas(lists: dict[str, tuple[int, ...]], said: str) -> None:
+    """`PartitionChangeBuilder.electAnyLeader`: a replica; the last known leader only while nobody is eligible.
+
+    The answers of 4.1.0 to 4.4.0 with all brokers running; the faults of Kafka behind the lists are in docs/faults.md.
+    """
+    assert said in checks.offline(one(leader=-1, isr=(), **lists), {1, 2, 3}).evidence[0]
+
+
 def test_a_partition_of_one_replica_stays_recovering_for_ever() -> None:
     """No AlterPartition ever comes from its leader, so that ISR-11 leaves it out."""
     alone = PartitionState((1,), (), -1, 1, 1, last_known_elr=(1,))

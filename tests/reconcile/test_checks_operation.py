@@ -20,6 +20,7 @@ from schemas.checks.codes import (
     ELR_WAITING,
     FEW_ITERATIONS,
     LOSSY_ELECTION,
+    NO_LEADER_FOR_GOOD,
     ONE_RACK,
     REASSIGNING,
     REASSIGNING_LONG,
@@ -197,6 +198,23 @@ def test_property_files_tell_what_nothing_dynamic_sets(values: Row, health: Mapp
     """ZooKeeper's own dynamic default is not asked for here, so that a file's value may not be the one that counts there."""
     found = told({"partitions": [row("t", **values)]}, **health)
     assert found.keys() & {"ISR-09", RESTART_REFUSED} == shown
+
+
+@pytest.mark.parametrize(
+    ("lists", "said", "for_good"),
+    [
+        ({"eligible_leader_replicas": [9], "last_known_elr": [0]}, "no leader for good", True),
+        ({"eligible_leader_replicas": [9, 1]}, "waiting for one of [1]", False),
+        ({"last_known_elr": [-1]}, "no leader for good", True),
+        ({"last_known_elr": [0]}, "waiting for one of [0]", False),
+    ],
+)
+def test_nobody_waits_for_a_broker_that_can_not_be_elected(lists: Row, said: str, for_good: bool) -> None:
+    """`PartitionChangeBuilder.electAnyLeader`: a replica; the last known leader only while nobody is eligible."""
+    shown = told({"partitions": [row("t", leader=-1, isr=[], **lists)]})
+    assert said in shown["ISR-16"][0]
+    assert (NO_LEADER_FOR_GOOD in shown) is for_good
+    assert shown.get(ELR_WAITING, []) == ([f"t/0: the ISR is empty, {said}"] if said.endswith("[1]") else [])
 
 
 @pytest.mark.parametrize(("capped", "found"), [(True, []), (False, ["t/0: ISR [1], min.insync.replicas 2"])])

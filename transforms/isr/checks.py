@@ -299,8 +299,8 @@ def epochs_never_fall(
 def offline(partitions: Partitions | None, running: Collection[int] | None) -> Outcome:
     """ISR-16: no partition is without a leader; a partition that no returning broker can heal is marked.
 
-    Without ISR, ELR and last known leader the controller may elect nobody: such a partition stays without a leader, even with
-    all its replicas running, until an unclean election is requested.
+    Without a replica in the ISR or the ELR, and without a last known leader where both are empty, the controller may elect nobody:
+    such a partition stays without a leader, even with all its replicas running, until an unclean election is requested.
     """
     if partitions is None:
         return unknown(_NO_PARTITIONS)
@@ -308,14 +308,16 @@ def offline(partitions: Partitions | None, running: Collection[int] | None) -> O
     for name, state in partitions.items():
         if state.leader != NO_LEADER:
             continue
-        candidates = [*state.isr, *(member for member in state.elr if member not in state.isr)]
-        if not (candidates or state.last_known_elr):
+        eligible = [*state.isr, *(member for member in state.elr if member not in state.isr)]
+        known = [member for member in state.last_known_elr if member >= 0]
+        candidates = [member for member in eligible if member in state.replicas] if eligible else known
+        if not candidates:
             alive = running is not None and all(replica in running for replica in state.replicas)
             texts.append(
                 f"{name}: no leader for good{', although all replicas are running' if alive else ''}: only an unclean election helps"
             )
         else:
-            texts.append(f"{name}: no leader, waiting for one of {listed(candidates or state.last_known_elr)}")
+            texts.append(f"{name}: no leader, waiting for one of {listed(candidates)}")
     return found(texts)
 
 

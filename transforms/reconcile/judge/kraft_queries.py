@@ -203,11 +203,16 @@ def _of_the_isr() -> pl.Expr:
 
 
 def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
-    """ISR-16: every partition has a leader; for one without, whether any replica may become leader."""
+    """ISR-16: every partition has a leader; for one without, whether any replica may become leader.
+
+    Kafka elects a replica of the ISR or the ELR; only if both are empty the last known leader (`PartitionChangeBuilder`). Either
+    list may have a broker that can't lead: one that is not a replica, or -1 (docs/faults.md).
+    """
     isr, none = pl.col("isr"), pl.lit([], pl.List(pl.Int32))
     candidates = isr.list.set_union(pl.col("eligible_leader_replicas").fill_null(none))
-    known = pl.col("last_known_elr").fill_null(none)
-    waiting = pl.when(candidates.list.len() > 0).then(candidates).otherwise(known)
+    known = except_ids(pl.col("last_known_elr").fill_null(none), [-1])
+    able = except_ids(candidates, except_ids(candidates, "replicas"))
+    waiting = pl.when(candidates.list.len() > 0).then(able).otherwise(known)
     alive = except_ids("replicas", at_work).list.len() == 0
     leaderless = (pl.col("leader") == -1) & isr.is_not_null()
     for_good = waiting.list.len() == 0

@@ -99,13 +99,14 @@ def _state_rules() -> list[RowRule]:
     elr, last_known = (pl.col(name).fill_null(none) for name in ("eligible_leader_replicas", "last_known_elr"))
     strangers = except_ids(elr.list.set_union(last_known), "replicas")
     no_leader = pl.col("leader") == -1
-    waiting = no_leader & (pl.col("isr").list.len() == 0) & (elr.list.len() > 0)
+    eligible = except_ids(elr, strangers)
+    waiting = no_leader & (pl.col("isr").list.len() == 0) & (eligible.list.len() > 0)
     no_replicas = pl.lit("ELR or last known leaders that are not replicas: ")
     return [
         RowRule(
             ELR_WAITING,
             waiting,
-            pl.concat_str(_name(), pl.lit("the ISR is empty, waiting for one of "), listed(elr)),
+            pl.concat_str(_name(), pl.lit("the ISR is empty, waiting for one of "), listed(eligible)),
         ),
         RowRule(ELR_NO_REPLICA, strangers.list.len() > 0, pl.concat_str(_name(), no_replicas, listed(strangers))),
         RowRule(
