@@ -7,11 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
 from schemas.kraft.enums import DIRECTORY_MIGRATING
 from tests.zookeeper.trees import dump_batches
 from transforms.downgrade.evidence import TRACES, of_tree
-from transforms.downgrade.frames import TreeFormats, formats_of_partitions, seen
+from transforms.downgrade.frames import TreeFormats, formats_of_log, seen
 from transforms.downgrade.ledger import OF_KRAFT, Seen
 from transforms.frames import columns_of, frame
 
@@ -52,7 +53,7 @@ def test_a_tree_without_any_has_no_row() -> None:
     assert TreeFormats().answer() == []
 
 
-def test_formats_of_partitions_are_told_with_their_newest_record() -> None:
+def test_formats_of_the_log_are_told_with_their_newest_record() -> None:
     rows: list[dict[str, Any]] = [
         {"kraft_offset": 5, "directories": [DIRECTORY_MIGRATING, "d"], "eligible_leader_replicas": []},
         {"kraft_offset": 9, "directories": ["d"], "eligible_leader_replicas": None},
@@ -60,9 +61,23 @@ def test_formats_of_partitions_are_told_with_their_newest_record() -> None:
         {"kraft_offset": 13, "directories": None},
     ]
     partitions = frame(rows, columns_of(PARTITIONS.row_columns))
-    (answer,) = formats_of_partitions(partitions)
+    of_types = (("TOPIC", 20), ("GROUP", 21), ("GROUP", 22), ("BROKER", 23))
+    configs = frame(
+        [{"kraft_offset": offset, "resource_type": kind} for kind, offset in of_types], columns_of(CONFIGS.row_columns)
+    )
+    (answer,) = formats_of_log(partitions, configs)
     assert seen(answer, OF_KRAFT) == {
         "directory_ids": Seen(2, "PARTITION records, offset 9"),
         "eligible_leader_replicas": Seen(0),
+        "client_metrics_configs": Seen(0),
+        "group_configs": Seen(2, "CONFIG records, offset 22"),
     }
-    assert formats_of_partitions(partitions.clear()) == []
+    assert formats_of_log(partitions.clear(), configs.clear()) == []
+    (answer,) = formats_of_log(partitions.clear(), configs)
+    assert seen(answer, OF_KRAFT)["group_configs"].total == 2
+
+
+def test_what_an_earlier_release_of_this_audit_did_not_look_for_is_not_absent() -> None:
+    earlier = {"directory_ids": 1, "directory_ids_example": "x"}
+    assert seen(earlier, OF_KRAFT) == {"directory_ids": Seen(1, "x")}
+    assert seen(None, OF_KRAFT) == dict.fromkeys(OF_KRAFT, Seen(0))

@@ -413,6 +413,21 @@ def test_each_format_that_a_feature_level_writes(name: str) -> None:
     assert outcomes(readiness(less, target), f"{entry.title}: ") == set(), "nobody has written any"
 
 
+@pytest.mark.parametrize(
+    ("name", "below", "reads"), [("client_metrics_configs", (3, 6), (3, 7)), ("group_configs", (3, 9), (4, 0))]
+)
+def test_configurations_of_a_type_that_an_older_release_does_not_know(
+    name: str, below: tuple[int, int], reads: tuple[int, int]
+) -> None:
+    """`ConfigResource.Type.forId` of 3.9.1 makes UNKNOWN of 32; the real one wrote 0 in its snapshot (S§3.4)."""
+    title = BY_ID[name].title
+    state = replace(
+        KRAFT, release=(4, 4), finalised={"metadata.version": 14}, seen={**KRAFT.seen, name: Seen(1, "here")}
+    )
+    assert outcomes(readiness(state, below), title) == {"loses"}
+    assert outcomes(readiness(state, reads), title) == {"safe"}
+
+
 def test_files_that_older_releases_pass_over_are_in_the_ledger() -> None:
     judged = readiness(replace(ZK, configurations={0: {IBP: "2.0"}}), (2, 7))
     assert outcomes(judged, "partition.metadata") == {"safe"}

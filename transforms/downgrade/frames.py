@@ -66,22 +66,32 @@ def _showing(znodes: pl.DataFrame, trace: Trace) -> pl.Series:
     return znodes["path"]
 
 
-def formats_of_partitions(partitions: pl.DataFrame) -> list[dict[str, Any]]:
-    """The same of KRaft's formats, from silver rows of KRaft's partitions; none without partitions."""
-    if partitions.is_empty():
+def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame) -> list[dict[str, Any]]:
+    """The same of KRaft's formats, from silver rows of KRaft's partitions and configurations; none without any."""
+    if partitions.is_empty() and configs.is_empty():
         return []
     placed = pl.col("directories").list.eval(pl.element() != DIRECTORY_MIGRATING).list.any()
     held = pl.col("eligible_leader_replicas").list.len() > 0
+    of_type = pl.col("resource_type")
+    having = (
+        ("PARTITION", partitions.filter(placed)),
+        ("PARTITION", partitions.filter(held)),
+        ("CONFIG", configs.filter(of_type == "CLIENT_METRICS")),
+        ("CONFIG", configs.filter(of_type == "GROUP")),
+    )
     row: dict[str, Any] = {}
-    for name, shows in zip(OF_KRAFT, (placed, held), strict=True):
-        having = partitions.filter(shows)
-        newest = having.select(pl.col("kraft_offset").max()).item()
-        example = None if newest is None else f"PARTITION records, offset {newest}"
-        row |= {name: having.height, name + _EXAMPLE: example}
+    for name, (records, rows) in zip(OF_KRAFT, having, strict=True):
+        newest = rows.select(pl.col("kraft_offset").max()).item()
+        example = None if newest is None else f"{records} records, offset {newest}"
+        row |= {name: rows.height, name + _EXAMPLE: example}
     return [row]
 
 
 def seen(row: Mapping[str, Any] | None, formats: Sequence[str]) -> dict[str, Seen]:
-    """A row of these as the ledger takes it. Without a row nothing was there to have a format."""
-    found = row or {}
-    return {name: Seen(found.get(name) or 0, found.get(name + _EXAMPLE) or "") for name in formats}
+    """A row of these as the ledger takes it. Without a row nothing was there to have a format.
+
+    A format that the row of an earlier release of this audit does not have was not looked for, and is left out.
+    """
+    if row is None:
+        return dict.fromkeys(formats, Seen(0))
+    return {name: Seen(row[name], row[name + _EXAMPLE] or "") for name in formats if name in row}

@@ -47,6 +47,10 @@ class Format:
     written_at: tuple[str, int] | None = None
 
 
+# `ConfigResource.Type.forId` makes UNKNOWN of what it does not know.
+_UNKNOWN_TYPE = (
+    "older controllers do not know this type of resource: their next checkpoint has the configurations without it"
+)
 FORMATS: tuple[Format, ...] = (
     Format(
         "broker_znode_v5",
@@ -146,6 +150,24 @@ FORMATS: tuple[Format, ...] = (
         Effect.LOSES,
         "who may lead a partition whose ISR is too small is forgotten",
         "PARTITION_CHANGE_RECORD: eligibleLeaderReplicas",
+    ),
+    Format(
+        "client_metrics_configs",
+        "configurations of client metrics",
+        "Kafka 3.7, at any metadata.version",
+        (3, 7),
+        Effect.LOSES,
+        _UNKNOWN_TYPE,
+        "CONFIG_RECORD: resourceType CLIENT_METRICS",
+    ),
+    Format(
+        "group_configs",
+        "configurations of groups",
+        "Kafka 4.0, at any metadata.version",
+        (4, 0),
+        Effect.LOSES,
+        _UNKNOWN_TYPE,
+        "CONFIG_RECORD: resourceType GROUP",
     ),
     Format(
         "cordoned_directories",
@@ -315,7 +337,7 @@ OF_ZOOKEEPER = (
     "token_v3",
     "controller_v2",
 )
-OF_KRAFT = ("directory_ids", "eligible_leader_replicas")
+OF_KRAFT = ("directory_ids", "eligible_leader_replicas", "client_metrics_configs", "group_configs")
 # Formats that only a finalised level shows, and files that every broker writes.
 BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
 OF_FILES = (

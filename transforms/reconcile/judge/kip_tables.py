@@ -56,7 +56,7 @@ def questions(
         end = side.plan.leading.last_append_time
         if end is not None:
             answers["isr_audit"] = isr_audit(recent, partitions, configs, end, _WORST)
-        answers["kraft_formats"] = formats.formats_of_partitions(partitions)
+        answers["kraft_formats"] = formats.formats_of_log(partitions, configs)
     return answers
 
 
