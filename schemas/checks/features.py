@@ -123,9 +123,10 @@ CHECKS: tuple[Check, ...] = (
             "A static quorum may become a dynamic one",
             (),
             IN_KRAFT,
-            "Run every controller with a release that supports kraft.version 1 before you raise it. Give the audit "
-            "each controller's folder: the leader must know every voter's directory id.",
-            "KIP-853; LeaderState.maybeAppendUpgradedKRaftVersion; S§9.4",
+            "Run every broker and controller with a release that supports kraft.version 1 (3.9) before you raise it, and "
+            "unregister those that are gone. Give the audit each controller's folder: the leader must know every voter's "
+            "directory id.",
+            "KIP-853; FeatureControlManager.reasonNotSupported; LeaderState.maybeAppendUpgradedKRaftVersion; S§9.4",
             needs=KRAFT_ONLY,
             severity="warning",
         )

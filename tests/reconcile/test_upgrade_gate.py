@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,9 @@ REFUSED = (
     "The update failed for all features since the following feature had an error: "
     "Invalid update version 30 for feature metadata.version. Controller 3003 only supports versions 1-21"
 )
+
+# Nodes report kraft.version from 3.9 on.
+REPORTED_BY_3_8 = [{"name": "metadata.version", "min_level": 1, "max_level": 20}]
 
 
 def upgrade(facts: Facts) -> Gate:
@@ -144,6 +148,26 @@ def test_a_dynamic_quorum_is_not_asked_for_registrations() -> None:
         assert verdict == "fail"
         assert "controller 3002 has not registered, and may not support this feature" in evidence[0]
     assert check(behind(controllers=missing, properties=files(named=False)), "UPG-01")[0] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"brokers_in_kraft": [broker(0), broker(1, features=REPORTED_BY_3_8)]},
+            "Broker 1 does not support this feature.",
+        ),
+        (
+            {"controllers": [*ghost()[:3], {**controller(3003), "features": REPORTED_BY_3_8}]},
+            "Controller 3003 does not support this feature.",
+        ),
+    ],
+    ids=["a broker", "a controller that is not a voter"],
+)
+def test_who_else_keeps_a_quorum_static(values: dict[str, Any], said: str) -> None:
+    """`FeatureControlManager.reasonNotSupported` asks every registered node, for kraft.version as for any feature."""
+    assert check(kraft(quorum=Quorum()), "FEAT-10")[0] == "pass"
+    assert check(kraft(quorum=Quorum(), **values), "FEAT-10") == ("warn", [said])
 
 
 def test_how_to_be_rid_of_a_ghost_goes_by_the_level() -> None:

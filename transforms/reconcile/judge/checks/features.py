@@ -9,7 +9,7 @@ from schemas.zookeeper.findings import FEATURE_DATA
 # As a module: `transforms.features.matrix` itself needs this package's outcomes.
 from transforms.features import matrix
 from transforms.features.levels import release_tuple
-from transforms.features.update import CONTROLLERS_REGISTER_FROM, Cluster, voter_readiness
+from transforms.features.update import CONTROLLERS_REGISTER_FROM, Cluster, Update, dry_run
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.brokers import zookeeper_brokers
@@ -104,13 +104,13 @@ def _ready_for_dynamic(facts: Facts, cluster: Cluster) -> Outcome:
     voters, registered = set(facts.voters), {row["controller_id"] for row in facts.controllers}
     if not voters <= registered:
         return unknown(f"the features of voters {listed_ids(voters - registered)} are unknown: they are not registered")
-    unable = [text for text in voter_readiness(cluster) if "support" in text]
-    if unable:
-        return found(unable, tolerable=True)
+    refused = dry_run([Update(matrix.KRAFT_VERSION, 1)], cluster).answers[0].blocking
+    if refused:
+        return found(refused, tolerable=True)
     missing = voters - cluster.directory_ids
     if missing:
         return unknown(f"the directory id of {listed_ids(missing)} is unknown: give the controllers' folders")
-    return passed("kraft.version may be raised to 1: every voter supports it, and has a directory id")
+    return passed("kraft.version may be raised to 1: every node supports it, and every voter has a directory id")
 
 
 def _in_zookeeper(facts: Facts) -> Outcome:
