@@ -154,6 +154,19 @@ def test_every_widget_asks_for_columns_that_its_dataset_has(filled: Warehouse) -
             assert asked <= columns[query["query"]["datasetName"]]
 
 
+def _dataset(warehouse: Warehouse, name: str) -> DataFrame:
+    [dataset] = [each for each in DASHBOARD["datasets"] if each["name"] == name]
+    return _asked(warehouse, "".join(dataset["queryLines"]))
+
+
+def test_the_dashboard_shows_nothing_that_a_failed_run_stored(filled: Warehouse) -> None:
+    """A run that fails late has gates and checks; what is known of the cluster is what the last finished run found."""
+    gates = _dataset(filled, "gates").select("cluster", "verdict").collect()
+    assert sorted(map(tuple, gates)) == [("failed", "no_go"), ("red", "no_go")]
+    checks = _dataset(filled, "checks").select("cluster", "check_id").collect()
+    assert sorted(map(tuple, checks)) == [("failed", "DUR-04"), ("red", "DUR-01")]
+
+
 def test_the_alert_counts_red_failed_and_silent_clusters(filled: Warehouse) -> None:
     query = BUNDLE["resources"]["alerts"]["red"]["query_text"]
     [row] = _asked(filled, query.replace("${var.catalog}.${var.schema}.", "")).collect()
@@ -162,8 +175,7 @@ def test_the_alert_counts_red_failed_and_silent_clusters(filled: Warehouse) -> N
 
 
 def test_the_dashboard_shows_the_run_that_was_counted_last_whatever_its_clock_said(filled: Warehouse) -> None:
-    [fleet] = [dataset for dataset in DASHBOARD["datasets"] if dataset["name"] == "fleet"]
-    shown = {row["cluster"]: row["verdict"] for row in _asked(filled, "".join(fleet["queryLines"])).collect()}
+    shown = {row["cluster"]: row["verdict"] for row in _dataset(filled, "fleet").collect()}
     assert shown == {"red": "errors", "back": "errors", "failed": "failed", "silent": "clean", "clean": "clean"}
 
 
@@ -219,23 +231,28 @@ def test_the_alert_on_gates_counts_those_that_were_open_or_are_wanted(
 
 @pytest.fixture(scope="module")
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Five clusters: one with errors now, one also after a run whose clock was ahead, one that failed, one that was clean three days
-    ago, one clean.
+    """Five clusters: one with errors now, one also after a run whose clock was ahead, one that failed after it had stored its results,
+    one that was clean three days ago, one clean.
     """
     warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("warehouse")))
     now = datetime.now(UTC).replace(tzinfo=None)
     runs = [
         {"cluster": "red", "verdict": "clean", "started_at": now - timedelta(hours=5), "defects": 0},
         {"cluster": "red", "verdict": "errors", "started_at": now, "defects": 2},
-        {"cluster": "failed", "verdict": "failed", "started_at": now, "failure": "no log"},
+        {"cluster": "failed", "verdict": "warnings", "started_at": now - timedelta(hours=5), "defects": 0},
+        {"cluster": "failed", "verdict": "failed", "started_at": now, "failure": "the report could not be written"},
         {"cluster": "silent", "verdict": "clean", "started_at": now - timedelta(days=3), "defects": 0},
         {"cluster": "clean", "verdict": "clean", "started_at": now, "defects": 0},
         {"cluster": "back", "verdict": "clean", "started_at": now + timedelta(days=9), "sequence": 1},
         {"cluster": "back", "verdict": "errors", "started_at": now, "sequence": 2},
     ]
     runs = [{**run, "run_id": f"r{number}", "finished_at": run["started_at"]} for number, run in enumerate(runs)]
-    gates = [{"cluster": "red", "run_id": "r1", "gate": "finalize", "verdict": "no_go"}]
-    checks = [{"cluster": "red", "run_id": "r1", "check_id": "DUR-01", "verdict": "fail", "evidence": ["a row"]}]
+    judged = [("red", "r1", "no_go", "DUR-01"), ("failed", "r2", "no_go", "DUR-04"), ("failed", "r3", "go", "DUR-06")]
+    gates = [{"cluster": name, "run_id": run, "gate": "finalize", "verdict": said} for name, run, said, _ in judged]
+    checks = [
+        {"cluster": name, "run_id": run, "check_id": check, "verdict": "fail", "evidence": ["a row"]}
+        for name, run, _, check in judged
+    ]
     _store(warehouse, {RUNS: runs, GATES: gates, CHECKS: checks})
     return warehouse
 
