@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.gold import CHECKS, DIVERGENCES
+from schemas.gold import CHECKS, DIVERGENCES, RUNS
 from schemas.report import DivergenceRow, Report
 from schemas.table import Table
 
@@ -45,10 +45,15 @@ def of_class(report: Report, tables: TablePlace, class_: str) -> str:
 
 
 def of_checks(report: Report, tables: TablePlace) -> str:
-    """SQL for the checks that are open, over all runs of the cluster: since when they have been."""
-    wanted = [f"cluster = {_text(report.cluster)}", "verdict IN ('fail', 'warn', 'unknown')"]
-    columns = "check_id, verdict, violations, run_id, evidence"
-    return _select(columns, tables.in_sql(CHECKS), wanted, "check_id, run_id")
+    """SQL for the checks that are open, over all finished runs of the cluster: since when they have been."""
+    wanted = [
+        f"cluster = {_text(report.cluster)}",
+        "runs.verdict <> 'failed'",
+        "checks.verdict IN ('fail', 'warn', 'unknown')",
+    ]
+    joined = f"{tables.in_sql(CHECKS)} AS checks JOIN {tables.in_sql(RUNS)} AS runs USING (cluster, run_id)"
+    columns = "check_id, checks.verdict, violations, run_id, evidence"
+    return _select(columns, joined, wanted, "check_id, sequence")
 
 
 def explain(report: Report, tables: TablePlace, row: DivergenceRow) -> str:
