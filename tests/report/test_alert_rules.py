@@ -126,6 +126,16 @@ def test_a_machine_that_tells_nothing_any_more_fires_by_its_clusters_name(tmp_pa
     firing(tmp_path, told, 10.5, "KraftAuditMetricsMissing")
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_a_cluster_of_which_no_run_ever_finished_is_missed_too(tmp_path: Path, other: bool) -> None:
+    """Its metrics are those of a failed run alone, and with them the alert on that run goes away."""
+    mine = history({0: failed("a")}, 20, gone_after=9)
+    others = history({0: run_of(healthy(), "b")}, 20) if other else [None] * 20
+    told = [[*(here or ()), *(there or ())] or None for here, there in zip(mine, others, strict=True)]
+    firing(tmp_path, told, 9.5, "KraftAuditRunFailed")
+    firing(tmp_path, told, 10.5, "KraftAuditMetricsMissing")
+
+
 def test_where_there_have_never_been_metrics_that_fires_too(tmp_path: Path) -> None:
     firing(tmp_path, [None] * 4, 1.0, "KraftAuditMetricsMissing")
 
