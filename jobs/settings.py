@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from jobs import addresses
 from jobs.exit import UsageError
 from jobs.places import GivenPlace, Place, place_of
 from jobs.yaml_file import read_yaml
@@ -36,12 +37,29 @@ from transforms.retention import Retention as RetentionRules
 TABLES_FOLDER = "tables"
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+HostName = Annotated[str, AfterValidator(addresses.host)]
+WebAddress = Annotated[str, AfterValidator(addresses.web_address)]
+MailAddress = Annotated[str, AfterValidator(addresses.mail_address)]
+# A century at most: a time that is so far from now has a date.
+_CENTURY_DAYS = 36_525
+Days = Annotated[float, Field(ge=1, le=_CENTURY_DAYS)]
+Hours = Annotated[float, Field(gt=0, le=_CENTURY_DAYS * 24)]
 
 
 class Strict(BaseModel):
-    """What a person writes: an unknown key is an error."""
+    """What a person writes: an unknown key, an empty text, `.inf` and `.nan` are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_empty_text(cls, given: object) -> object:
+        # As a path it would be the folder that the run happens to be in.
+        for key, value in given.items() if isinstance(given, dict) else ():
+            texts = value if isinstance(value, list) else [value]
+            if any(isinstance(text, str) and not text.strip() for text in texts):
+                raise ValueError(f"`{key}` is empty: give a value, or leave the key out")
+        return given
 
 
 class ZooKeeperAuth(Strict):
@@ -51,6 +69,14 @@ class ZooKeeperAuth(Strict):
     username: str | None = None
     password_env: EnvironmentName | None = None
     service: str = "zookeeper"
+
+    @model_validator(mode="after")
+    def _whole(self) -> ZooKeeperAuth:
+        # Without one of them the walk would be anyone's, and what it may not read would look like a gap.
+        missing = [name for name in ("username", "password_env") if getattr(self, name) is None]
+        if self.scheme != "sasl_gssapi" and missing:
+            raise ValueError(f"{self.scheme} needs {' and '.join(missing)}")
+        return self
 
 
 class ZooKeeperTls(Strict):
@@ -63,11 +89,17 @@ class ZooKeeperTls(Strict):
     verify: bool = True
     verify_hostname: bool = True
 
+    @model_validator(mode="after")
+    def _whole(self) -> ZooKeeperTls:
+        if (self.key_file or self.key_password_env) and not self.certificate_file:
+            raise ValueError("key_file needs certificate_file")
+        return self
+
 
 class ZooKeeperSettings(Strict):
     """Where the ZooKeeper side comes from: exactly one of a live ensemble, a data folder or a dump."""
 
-    connect: str | None = None
+    connect: Annotated[str, AfterValidator(addresses.ensemble)] | None = None
     folder: GivenPlace | None = None
     log_folder: GivenPlace | None = None
     dump: GivenPlace | None = None
@@ -78,7 +110,7 @@ class ZooKeeperSettings(Strict):
     bracket: bool | None = None
     requests_per_second: Annotated[float, Field(gt=0)] | None = None
     window: Annotated[int, Field(ge=1, le=10_000)] = 500
-    session_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+    session_timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     # How long a walk waits for its next znode, and what a walk may be at most.
     patience_seconds: Annotated[float, Field(gt=0, le=3600)] = 120.0
     max_depth: Annotated[int, Field(ge=6, le=1000)] = 32
@@ -133,7 +165,7 @@ class KraftSettings(Strict):
 
     folders: list[str] = []
     # Live: any of the controllers' listeners; the others are found through them.
-    controllers: list[Annotated[str, Field(pattern=r"^(\[[^\]]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]] = []
+    controllers: list[Annotated[str, AfterValidator(addresses.server)]] = []
     cluster_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
     security: KraftSecurity = KraftSecurity()
     # Everything the controllers still serve, or their newest snapshot and what follows it.
@@ -190,19 +222,25 @@ class Thresholds(Strict):
 class MailSettings(Strict):
     """The morning e-mail."""
 
-    host: str
+    host: HostName
     port: Annotated[int, Field(ge=1, le=65535)] = 587
     security: Literal["starttls", "tls", "none"] = "starttls"
     username_env: EnvironmentName | None = None
     password_env: EnvironmentName | None = None
-    sender: str
-    recipients: Annotated[list[str], Field(min_length=1)]
-    error_recipients: list[str] = []
+    sender: MailAddress
+    recipients: Annotated[list[MailAddress], Field(min_length=1)]
+    error_recipients: list[MailAddress] = []
     send: Literal["always", "on_change", "when_red"] = "always"
     # With on_change, a persisting problem is reported again after this time.
-    remind_after_hours: Annotated[float, Field(gt=0)] = 24.0
+    remind_after_hours: Hours = 24.0
     # How often a server that does not answer, or says "later", is tried.
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
+
+    @model_validator(mode="after")
+    def _whole(self) -> MailSettings:
+        if (self.username_env is None) != (self.password_env is None):
+            raise ValueError("username_env and password_env go together")
+        return self
 
 
 class ReportSettings(Strict):
@@ -211,9 +249,9 @@ class ReportSettings(Strict):
     folder: GivenPlace = Path("reports")
     rows: Annotated[int, Field(ge=1, le=100_000)] = 1000
     # Where `folder` is served, for links in mails.
-    url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
+    url: Annotated[WebAddress, Field(pattern=r"^[^\s\"'<>]+$")] | None = None
     # The fleet page lists a cluster whose newest run is older under "No recent audit".
-    stale_after_hours: Annotated[float, Field(gt=0)] = 48.0
+    stale_after_hours: Hours = 48.0
     # Retired clusters: once their newest run is old, the fleet's page leaves them out.
     retired: list[str] = []
     mail: MailSettings | None = None
@@ -224,7 +262,7 @@ class MetricsSettings(Strict):
 
     # The folder of node_exporter's --collector.textfile.directory.
     textfile: Path | None = None
-    push_gateway: Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")] | None = None
+    push_gateway: Annotated[WebAddress, Field(pattern=r"^[^\s@?#]+$")] | None = None
     job: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")] = "kraft_audit"
     username_env: EnvironmentName | None = None
     password_env: EnvironmentName | None = None
@@ -248,7 +286,7 @@ class NotifySettings(Strict):
     form: Literal["json", "slack", "teams", "apprise"] = "json"
     send: Literal["always", "on_change", "when_red"] = "on_change"
     # With on_change, a persisting problem is reported again after this time.
-    remind_after_hours: Annotated[float, Field(gt=0)] = 24.0
+    remind_after_hours: Hours = 24.0
     # How often an address that does not answer, or says "later", is tried.
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
 
@@ -257,17 +295,17 @@ class MaintainSettings(Strict):
     """How long rows stay, and when a run does the work of `kraft-audit maintain`."""
 
     # Bronze and silver: the sources as read, and the state of both sides.
-    details_days: Annotated[float, Field(ge=1)] = 30.0
+    details_days: Days = 30.0
     # Gold: single changes of partitions; older ones are summed up by day.
-    isr_days: Annotated[float, Field(ge=1)] = 90.0
+    isr_days: Days = 90.0
     # Gold: the results, and those sums.
-    judged_days: Annotated[float, Field(ge=1)] = 730.0
+    judged_days: Days = 730.0
     # Rows of runs that never finished.
-    orphans_days: Annotated[float, Field(ge=1)] = 1.0
+    orphans_days: Days = 1.0
     # How long files stay that no table needs any more: for runs in progress, and for queries about runs whose state was removed.
-    vacuum_hours: Annotated[float, Field(ge=24)] = 168.0
+    vacuum_hours: Annotated[Hours, Field(ge=24)] = 168.0
     # A run maintains if the last maintenance was this long ago, or this many runs of the cluster have begun since.
-    every_hours: Annotated[float, Field(gt=0)] = 24.0
+    every_hours: Hours = 24.0
     after_runs: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
@@ -285,7 +323,7 @@ class SparkSettings(Strict):
     # auto: small or local, by the size of the files that are read.
     profile: Literal["auto", "small", "local", "cluster"] = "auto"
     cores: Annotated[int, Field(ge=1)] | None = None
-    driver_memory: Annotated[str, Field(pattern=r"^[0-9]+[mg]$")] | None = None
+    driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]*[mg]$")] | None = None
 
 
 def _no_folder(name: str) -> str:
@@ -297,9 +335,27 @@ def _no_folder(name: str) -> str:
 
 def _time_with_zone(given: object, validate: ValidatorFunctionWrapHandler) -> object:
     try:
+        # pydantic takes a number, such as a date without its hyphens, for seconds since 1970.
+        if not _is_number(given):
+            return validate(given)
+    except ValidationError:
+        pass
+    raise ValueError("give `data`, or a time with its zone, such as 2026-11-24T12:00:00Z")
+
+
+def _is_number(given: object) -> bool:
+    try:
+        float(str(given))
+    except ValueError:
+        return False
+    return True
+
+
+def _all_or_runs(given: object, validate: ValidatorFunctionWrapHandler) -> object:
+    try:
         return validate(given)
     except ValidationError:
-        raise ValueError("give `data`, or a time with its zone, such as 2026-11-24T12:00:00Z") from None
+        raise ValueError("give `until-finalised`, or a list of run ids") from None
 
 
 class Settings(Strict):
@@ -330,7 +386,7 @@ class Settings(Strict):
     # None: by the command alone, with the defaults.
     maintain: MaintainSettings | None = None
     # Evidence that no maintenance removes: all of the cluster's until the migration is finalised, or that of these runs.
-    hold: Literal["until-finalised"] | list[str] = []
+    hold: Annotated[Literal["until-finalised"] | list[str], WrapValidator(_all_or_runs)] = []
     fail_on: FailOn = "error"
     # The gate that must be open, and whether it may be one that could not be judged.
     gate: GateName | None = None
@@ -422,6 +478,8 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "model_type":
         message = "keys and values are expected"
+    if problem["type"] == "string_type":
+        message = "a text is expected; what looks like a number or a date needs quotes"
     return f"`{place}`: {message}" if place else message
 
 

@@ -45,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print what differs. 0 when nothing does, 10 when something does; 2 when a run has no metadata log."""
+    if arguments.limit < 0:
+        raise UsageError(f"--limit: {arguments.limit} is below 0; give a number of rows, or 0 for all")
     names, runs = _asked(arguments)
     arguments.cluster = names[0] if names else None
     brokers = _broker_map(arguments.broker_map)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jobs.evidence import verified
 from jobs.evidence.fleet_runs import fleet_runs
-from jobs.evidence.past import open_tables
+from jobs.evidence.past import check_stale_after, open_tables
 from jobs.exit import OK, UsageError
 from jobs.places import place_of
 from jobs.settings import ReportSettings
@@ -48,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the fleet, or write its page. Returns 0 regardless of the verdicts shown."""
-    if arguments.stale_after is not None and arguments.stale_after <= 0:
-        raise UsageError("--stale-after: give a number of hours above 0")
+    check_stale_after(arguments.stale_after)
     with open_tables(arguments.conf, arguments.warehouse) as (warehouse, settings):
         runs, checked = fleet_runs(warehouse), verified.newest(warehouse)
     if not runs:

@@ -15,6 +15,7 @@ from jobs.evidence.past import (
     NoRunError,
     add_run_argument,
     add_warehouse_arguments,
+    check_stale_after,
     open_warehouse,
     past_run,
 )
@@ -54,6 +55,8 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute_history(arguments: argparse.Namespace) -> int:
     """Print the cluster's last runs, newest first; or what the log changed of a row or a topic, oldest first."""
+    if arguments.last < 1:
+        raise UsageError(f"--last: {arguments.last} is below 1; give a number of runs")
     if arguments.entity is not None or arguments.topic is not None:
         return _changes(arguments)
     counted = arguments.trend or arguments.format == "jsonl"
@@ -176,8 +179,7 @@ def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute_gates(arguments: argparse.Namespace) -> int:
     """Print the run of the gates and what blocks them. Returns 20 if the requested gate is not open (`why_gate_is_shut`)."""
-    if arguments.stale_after is not None and arguments.stale_after <= 0:
-        raise UsageError("--stale-after: give a number of hours above 0")
+    check_stale_after(arguments.stale_after)
     with open_warehouse(arguments, in_spark=False) as run:
         try:
             past = past_run(run, arguments.run_id)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from jobs.addresses import ensemble
 from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError, walk
 from transforms.secrets import Fingerprinter
 from transforms.zookeeper.read.redact import Redactor
@@ -92,6 +93,14 @@ def _dump(options: argparse.Namespace) -> WalkSummary:
 
 
 def _settings(options: argparse.Namespace) -> LiveSettings:
+    try:
+        connect = ensemble(options.connect)
+    except ValueError as error:
+        raise _UsageError(f"--connect: {error}") from None
+    if options.auth in ("digest", "sasl-digest-md5") and not (options.username and options.password_env):
+        raise _UsageError(f"--auth {options.auth} needs --username and --password-env")
+    if (options.tls_key or options.tls_key_password_env) and not options.tls_cert:
+        raise _UsageError("--tls-key needs --tls-cert")
     password = _secret(options.password_env) if options.password_env else None
     sasl = None
     if options.auth and options.auth.startswith("sasl"):
@@ -102,7 +111,7 @@ def _settings(options: argparse.Namespace) -> LiveSettings:
         key_password = _secret(options.tls_key_password_env) if options.tls_key_password_env else None
         tls = TlsSettings(options.tls_ca, options.tls_cert, options.tls_key, key_password)
     return LiveSettings(
-        connect=options.connect,
+        connect=connect,
         tls=tls,
         sasl=sasl,
         digest=f"{options.username}:{password}" if options.auth == "digest" else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -61,6 +62,12 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", dest="run_id", help="run to show, as `kraft-audit history` lists it (default: the newest)"
     )
+
+
+def check_stale_after(hours: float | None) -> None:
+    """Raise UsageError for an age (`--stale-after`) that no run, or every run, is below."""
+    if hours is not None and not 0 < hours < math.inf:
+        raise UsageError("--stale-after: give a number of hours above 0")
 
 
 @dataclass(frozen=True)

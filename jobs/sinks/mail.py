@@ -16,8 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from email.utils import format_datetime, parseaddr
+from email.utils import format_datetime
 
+from jobs.addresses import mail_domain
 from jobs.settings import MailSettings, secret_from_environment
 from jobs.sinks.deadline import within
 from schemas.report import Report
@@ -103,29 +104,16 @@ def addressed(
 ) -> EmailMessage:
     """Add sender, recipients, date and a message id that is the same when one mail is sent twice.
 
-    `about` are the ids of its runs, by cluster. Raises MailError for an invalid address.
+    `about` are the ids of its runs, by cluster.
     """
-    domain = _domain(settings.sender)
-    for address in recipients:
-        _domain(address)
     message["From"] = settings.sender
     message["To"] = ", ".join(recipients)
     message["Date"] = format_datetime(datetime.now(UTC))
     which = "\0".join(f"{cluster}\0{run_id}" for cluster, run_id in sorted(about.items()))
     whom = "\0".join(recipients)
     name = hashlib.sha256(f"{which}\0{whom}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    message["Message-ID"] = f"<kraft-audit-{name}@{domain}>"
+    message["Message-ID"] = f"<kraft-audit-{name}@{mail_domain(settings.sender)}>"
     return message
-
-
-def _domain(address: str) -> str:
-    bare = parseaddr(address)[1]
-    local, at, domain = bare.rpartition("@")
-    if not (local and at and domain) or not address.isprintable() or not bare.isascii() or " " in bare:
-        raise MailError(
-            f"mail not sent: {visible(address, 100)!r} in the mail settings is not an address (name@domain)"
-        )
-    return domain
 
 
 @contextmanager

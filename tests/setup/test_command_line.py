@@ -92,6 +92,28 @@ def test_debug_shows_the_trace_wherever_it_stands(
     assert err.strip().splitlines()[-1].startswith("kraft-audit: configuration /nowhere.yml can't be read")
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        # With an age that none is above, a run of last year would open a gate.
+        (["gates", "--warehouse", "w", "--stale-after", "nan"], "--stale-after: give a number of hours above 0"),
+        (["gates", "--warehouse", "w", "--stale-after", "inf"], "--stale-after: give a number of hours above 0"),
+        (["fleet", "--warehouse", "w", "--stale-after", "nan"], "--stale-after: give a number of hours above 0"),
+        (["history", "--warehouse", "w", "--last", "0"], "--last: 0 is below 1; give a number of runs"),
+        (["history", "--warehouse", "w", "--last", "-5"], "--last: -5 is below 1; give a number of runs"),
+        (
+            ["compare", "--warehouse", "w", "--limit", "-1"],
+            "--limit: -1 is below 0; give a number of rows, or 0 for all",
+        ),
+    ],
+)
+def test_a_number_that_would_hide_something_is_refused(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == codes.USAGE
+    assert capsys.readouterr().err == f"kraft-audit: {said}\n"
+
+
 # A command that stands still, started as the console script starts it.
 STANDING_STILL = """
 import sys, time

@@ -77,6 +77,37 @@ def test_usage_and_failures_are_one_line(
     assert "'0' is not a number from 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--connect", "zk1:99999"], "--connect: server 1 of 1 has no valid host:port"),
+        (["--connect", "http://zk1:2181"], "--connect: server 1 of 1 has no valid host:port"),
+        (
+            ["--connect", "zk1", "--auth", "digest", "--username", "ann"],
+            "--auth digest needs --username and --password-env",
+        ),
+        (
+            ["--connect", "zk1", "--auth", "sasl-digest-md5"],
+            "--auth sasl-digest-md5 needs --username and --password-env",
+        ),
+        (["--connect", "zk1", "--tls-key", "key.pem"], "--tls-key needs --tls-cert"),
+    ],
+)
+def test_options_that_reach_no_server_are_refused(
+    options: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AUDIT_KEY", "k")
+    arguments = [*options, "--out", str(tmp_path / "zk.jsonl"), "--fingerprint-key-env", "AUDIT_KEY"]
+    assert snapshot_zookeeper.main(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"kraft-audit snapshot-zookeeper: {said}")
+    assert err.count("\n") == 1
+
+
 def test_the_command_needs_kazoo_alone() -> None:
     program = (
         "import sys, jobs.commands.snapshot_zookeeper\n"
