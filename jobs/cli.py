@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, guarded
 from jobs.runtime.databricks import take_secrets
+from jobs.runtime.output import steady_output
 from jobs.runtime.stopping import Stopping, print_reason
 
 DEBUG_OPTION = "--debug"
@@ -89,7 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _execute(command: Command, arguments: list[str]) -> int:
     module = importlib.import_module(command.module)
-    return int(getattr(module, command.execute)(parser_of(command).parse_args(arguments)))
+    with steady_output():
+        return int(getattr(module, command.execute)(parser_of(command).parse_args(arguments)))
 
 
 def parser_of(command: Command) -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,42 @@ def test_a_number_that_would_hide_something_is_refused(
 ) -> None:
     assert main(argv) == codes.USAGE
     assert capsys.readouterr().err == f"kraft-audit: {said}\n"
+
+
+# A command that prints and finds errors, started as the console script starts it.
+PRINTING = """
+from jobs.commands import maintain
+def tell(_):
+    for number in range({lines}):
+        print("zkü …", number)
+    return 20
+maintain.execute = tell
+from jobs.cli import entry_point
+entry_point()
+"""
+
+
+def printing(lines: int, **environment: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", PRINTING.format(lines=lines), "maintain", "--warehouse", "w"]
+    environment = {**os.environ, **environment}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment)
+
+
+@pytest.mark.parametrize("lines", [3, 50_000])
+def test_a_reader_that_has_seen_enough_changes_no_exit_code(lines: int) -> None:
+    process = printing(lines)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    if lines > 3:
+        assert process.stdout.readline() == "zkü … 0\n".encode()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == codes.ERRORS
+
+
+def test_what_the_encoding_lacks_is_printed_as_its_escape() -> None:
+    out, err = printing(1, PYTHONIOENCODING="ascii").communicate(timeout=60)
+    assert (out, err) == (rb"zk\xfc \u2026 0" + b"\n", b"")
 
 
 # A command that stands still, started as the console script starts it.

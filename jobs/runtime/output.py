@@ -1,0 +1,49 @@
+"""Standard output that ends no command: its reader may stop early, and its encoding may lack characters."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class _ToReader(io.FileIO):
+    """Once the reader (`head`, `less`) has closed the pipe, the rest goes nowhere."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return super().write(data)
+
+
+@contextmanager
+def steady_output() -> Iterator[None]:
+    """Print so in the block: the command goes on to its exit code, which a closed gate or a difference decides.
+
+    Characters that the encoding lacks are printed as their escapes. Whoever has replaced standard output keeps it.
+    """
+    given = sys.stdout
+    if given is not sys.__stdout__ or not isinstance(given, io.TextIOWrapper):
+        yield
+        return
+    given.flush()
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_ToReader(given.fileno(), "w", closefd=False)),
+        given.encoding,
+        "backslashreplace",
+        line_buffering=given.line_buffering,
+        write_through=given.write_through,
+    )
+    try:
+        yield
+        sys.stdout.flush()
+    finally:
+        sys.stdout = given
