@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the verdict and its reasons. Returns 0 for every verdict, 2 for an unknown release."""
+    """Print the run, the verdict and its reasons. Returns 0 for every verdict, 2 for an unknown release."""
     try:
         target = release_tuple(arguments.to)
     except UnknownLevelError as error:
@@ -47,7 +47,8 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_warehouse(arguments, in_spark=False) as run:
         past = past_run(run, arguments.run_id)
         state = state_of(past_cluster(past, arguments.kafka_version), configurations)
-        for line in [*render(readiness(state, target)), *settings_of(past, state)]:
+        which = past.standing.lines(run.stale_after_hours)
+        for line in [*which, *render(readiness(state, target)), *settings_of(past, state)]:
             print(visible(line, 400))
     return OK
 

@@ -64,6 +64,8 @@ def execute(arguments: argparse.Namespace) -> int:
     for line in gone:
         print(line)
     print(text, end="")
+    for line in past.standing.lines(run.stale_after_hours):
+        print(line)
     return OK
 
 

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the requested view. Returns 0 for every answer; the last line of a dry run has the exit code of Kafka's tool."""
+    """Print the run and the requested view. Returns 0 for every answer; the last line of a dry run has the exit code of Kafka's tool."""
     asked = [_parsed(text, delete=arguments.what == "delete") for text in arguments.feature]
     _check_arguments(arguments, asked)
     if arguments.what in _WITHOUT_RUN:
@@ -68,7 +68,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError("one of the arguments --conf --warehouse is required")
     with open_warehouse(arguments, in_spark=False) as run:
         known = past_cluster(past_run(run, arguments.run_id), arguments.kafka_version)
-        for line in _lines(arguments, known, asked):
+        which = known.past.standing.lines(run.stale_after_hours)
+        for line in [*which, *_lines(arguments, known, asked)]:
             print("\t".join(visible(part, 400) for part in line.split("\t")))
     return OK
 

@@ -104,14 +104,17 @@ def _lines_of(arguments: argparse.Namespace) -> list[str]:
         from jobs.evidence.past_cluster import past_cluster  # noqa: PLC0415 - what judges takes a second that a history does not need
 
         with open_warehouse(arguments, in_spark=False) as run:
-            return _answer(arguments, past_cluster(past_run(run, arguments.run_id), arguments.kafka_version))
+            past = past_run(run, arguments.run_id)
+            answer = _answer(arguments, past_cluster(past, arguments.kafka_version))
+            return [*past.standing.lines(run.stale_after_hours), *answer]
     if arguments.run_id is None:
         with open_warehouse(arguments, in_spark=False) as run:
             lines = _recorded(run, arguments.what)
         if lines is not None:
             return lines
     with open_warehouse(arguments) as run:
-        return _history(arguments.what, past_run(run, arguments.run_id))
+        past = past_run(run, arguments.run_id)
+        return [*past.standing.lines(run.stale_after_hours), *_history(arguments.what, past)]
 
 
 def _asked(what: str) -> tuple[str, int | None]:

@@ -155,6 +155,35 @@ def test_gates_say_of_which_run_they_speak_and_what_came_since(told: Told, gates
     assert gates("--gate", "upgrade")[0] == 20
 
 
+REQUEST = ["--topic", "orders", "--partition", "0", "--leader-epoch", "0", "--partition-epoch", "0", "--isr", "0"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["downgrade", "--to", "3.6"],
+        ["features", "describe"],
+        ["features", "upgrade", "--feature", "metadata.version=4.0-IV3"],
+        ["isr", "validate", *REQUEST],
+        ["isr", "orders/0", "--run"],
+        ["explain", "topics", "orders"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_a_command_that_answers_from_one_run_says_which_and_what_came_since(
+    told: Told, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--warehouse", told.warehouse.root, "--cluster", "test"]
+    for report, since in ((told.reports[-1], False), (told.reports[5], True)):
+        run = ["--run", report.run_id]
+        argv = [word for word in command if word != "--run"]
+        capsys.readouterr()
+        assert main([*argv, *where, *(run if since or "--run" in command else [])]) == 0
+        said = capsys.readouterr().out
+        assert f"Run {report.run_id} of cluster test, finished " in said
+        assert ("since then 1 run finished: this is not the newest" in said) is since
+
+
 def test_a_newest_run_that_failed_shuts_an_asked_gate(told: Told, gates: Gates, tmp_path: Path) -> None:
     before = runs_of(told.warehouse, "test")
     conf = tmp_path / "conf.yml"
