@@ -104,6 +104,7 @@ class DataFolder:
 
     def __init__(self, location: str | Path, log_location: str | Path | None = None, chroot: str | None = None) -> None:
         self._snapshots, self._logs = _files(Path(location), Path(log_location) if log_location else None)
+        self._location = location
         self._parse = ParsedLogs()
         self._chroot = chroot
         self._holes: list[Hole] | None = None
@@ -113,7 +114,7 @@ class DataFolder:
         """The cluster's chroot. Raises ZooKeeperFolderError when there is more than one cluster to choose from."""
         if self._chroot is None:
             aside = FolderSummary()
-            newest = _choose(self._snapshots, None, aside) if self._snapshots else None
+            newest = _choose(self._snapshots, self._location, None, aside) if self._snapshots else None
             self._chroot = _one_chroot(newest, self._after(aside.snapshot_zxid, None, aside))
         return self._chroot
 
@@ -180,7 +181,7 @@ class DataFolder:
         summary.judged(digest.judge(summary.last_zxid))
 
     def _choose(self, zxid: int | None, summary: FolderSummary) -> Snapshot:
-        snapshot = _choose(self._snapshots if zxid is None else self._leading_to(zxid), zxid, summary)
+        snapshot = _choose(self._snapshots if zxid is None else self._leading_to(zxid), self._location, zxid, summary)
         if zxid is None and self._logs:
             snapshot = self._reached(snapshot, summary)
         if not self._logs:
@@ -200,7 +201,7 @@ class DataFolder:
             return newest
         before = FolderSummary()
         try:
-            snapshot = self._reached(_choose(older, None, before), before)
+            snapshot = self._reached(_choose(older, self._location, None, before), before)
         except ZooKeeperFolderError:
             return newest
         summary.problems.append(
@@ -217,7 +218,7 @@ class DataFolder:
 
     def _newest_snapshot(self) -> str:
         aside = FolderSummary()
-        _choose(self._snapshots, None, aside)
+        _choose(self._snapshots, self._location, None, aside)
         return aside.snapshot
 
     def transactions(self, problems: list[str] | None = None) -> Iterator[ZkTransaction]:
@@ -253,7 +254,7 @@ class DataFolder:
             return self._hole_before(zxid) is None
         aside = FolderSummary()
         try:
-            snapshot = _choose(later, zxid, aside)
+            snapshot = _choose(later, self._location, zxid, aside)
         except ZooKeeperFolderError:
             return False
         followed = any(aside.snapshot_zxid < file.zxid <= zxid for file in later)
@@ -384,19 +385,21 @@ def _named(folder: Path, pattern: re.Pattern[str]) -> list[_File]:
     return sorted(_File(int(match[1], 16), path) for match, path in matches if match)
 
 
-def _choose(snapshots: list[_File], zxid: int | None, summary: FolderSummary) -> Snapshot:
+def _choose(snapshots: list[_File], location: str | Path, zxid: int | None, summary: FolderSummary) -> Snapshot:
     """Return the best snapshot that is whole, and note it in the summary."""
+    damaged = []
     for file in _candidates(snapshots, zxid):
         try:
             snapshot = open_snapshot(_read(file.path))
         except (SnapshotError, OSError) as error:
-            summary.problems.append(f"{file.path.name}: {error}; an older snapshot is used")
+            damaged.append(f"{file.path.name}: {error}")
             continue
+        summary.problems += [f"{fault}; an older snapshot is used" for fault in damaged]
         summary.snapshot, summary.snapshot_zxid = file.path.name, file.zxid
         return snapshot
     when = "" if zxid is None else f" early enough for zxid {zxid:#x}"
-    where = f"in {snapshots[0].path.parent}" if snapshots else "in the folder"
-    raise ZooKeeperFolderError(f"no usable snapshot{when} {where}" + "".join(f"; {text}" for text in summary.problems))
+    reasons = damaged or ["give ZooKeeper's dataDir, the folder with version-2, or a copy of it"]
+    raise ZooKeeperFolderError("; ".join([f"no usable snapshot{when} in {location}", *reasons]))
 
 
 def _candidates(snapshots: list[_File], zxid: int | None) -> list[_File]:
