@@ -12,6 +12,7 @@ import polars as pl
 
 from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.exit import OK, AuditError, UsageError
+from schemas.checks import Phase
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
@@ -111,8 +112,10 @@ def _headline(past: PastRun, as_of: int | None, total: int) -> str:
     end = migration.committed_end_offset if as_of is None else as_of
     mirrored = migration.kraft_metadata_offset
     ahead = as_of is not None and mirrored is not None and as_of < mirrored
+    # After finalising nothing is on its way any more.
+    later = "expected_stale" if phase_of(past.report) == Phase.FINALIZED else "in_flight"
     return (
         f"Cluster {past.cluster}, run {past.run_id}: {counted(total, 'difference')} between ZooKeeper "
         f"(/migration at {mirrored}) and KRaft after offset {end} (inclusive)"
-        + ("\nZooKeeper is ahead: rows that it has from later records are in_flight" if ahead else "")
+        + (f"\nZooKeeper is ahead: rows that it has from later records are {later}" if ahead else "")
     )

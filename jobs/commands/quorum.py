@@ -14,9 +14,12 @@ from jobs.exit import ERRORS, OK, UsageError
 from jobs.steps.ingest_kraft import find_copies
 from transforms.kraft.quorum import Fork, LogCopy, committed_end
 from transforms.report.printable import visible
+from transforms.report.table import aligned
 
 if TYPE_CHECKING:
     from jobs.sources.kraft.live.messages import QuorumAnswer, Replica
+
+_HEAD = ("controller", "start", "end", "epoch", "leader", "checkpoints", "location")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +38,8 @@ def execute(arguments: argparse.Namespace) -> int:
 def _copies(arguments: argparse.Namespace) -> int:
     found = find_copies(arguments.path)
     facts = [LogCopy.from_row(copy.row()) for copy in found.copies]
-    print(f"{'controller':>10} {'start':>10} {'end':>10} {'epoch':>6} {'leader':>6}  {'checkpoints':<24} location")
-    for copy in facts:
-        print(_line(copy))
+    for line in aligned([_HEAD, *map(_cells, facts)], right=frozenset(range(5))):
+        print(line)
     if found.plan is None:
         print(visible(found.problem or "", 400))
         return ERRORS
@@ -107,11 +109,8 @@ def _whose(fork: Fork) -> str:
     return fork.location if fork.controller_id is None else f"controller {fork.controller_id}"
 
 
-def _line(copy: LogCopy) -> str:
+def _cells(copy: LogCopy) -> list[str]:
     checkpoints = ", ".join(f"{c.offset}{'' if c.complete else ' (incomplete)'}" for c in copy.checkpoints) or "none"
     numbers = [copy.controller_id, copy.log_start, copy.log_end, copy.last_epoch, copy.leader_id]
-    texts = ["-" if number is None else str(number) for number in numbers]
-    line = (
-        f"{texts[0]:>10} {texts[1]:>10} {texts[2]:>10} {texts[3]:>6} {texts[4]:>6}  {checkpoints:<24} {copy.location}"
-    )
-    return visible(line + (f"  [{copy.problem}]" if copy.problem else ""), 400)
+    place = copy.location + (f"  [{copy.problem}]" if copy.problem else "")
+    return [*("-" if number is None else str(number) for number in numbers), checkpoints, visible(place, 400)]

@@ -315,3 +315,11 @@ def test_the_log_folder_alone_is_enough_to_look_at(tmp_path: Path, capsys: pytes
         (folder / "quorum-state").unlink(missing_ok=True)
     assert quorum.execute(argparse.Namespace(path=[str(tmp_path)], controllers=None)) == OK
     assert "committed  below" in capsys.readouterr().out
+
+
+def test_the_copies_stand_in_columns_however_many_checkpoints_they_have(capsys: pytest.CaptureFixture[str]) -> None:
+    folders = capture("4.3.1-kraft", "11-ghosts") / "kraft"
+    assert quorum.execute(argparse.Namespace(path=[str(folders)], controllers=None)) == OK
+    head, *rows = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert len(rows) == 4
+    assert {line.index(str(folders)) for line in rows} == {head.index("location")}

@@ -58,6 +58,17 @@ def test_a_run_that_compared_nothing_is_not_told_as_one_without_differences(
     assert capsys.readouterr() == ("", out)
 
 
+@pytest.mark.parametrize(("phase", "class_"), [("dual_write", "in_flight"), ("finalized", "expected_stale")])
+def test_rows_of_later_records_are_said_to_be_of_the_class_that_they_have(
+    phase: str, class_: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = healthy()
+    report = replace(report, migration=replace(report.migration, phase=phase))
+    monkeypatch.setattr(diff, "_first", lambda *_: pl.DataFrame(schema={**FOLLOWED, "total": pl.Int64}))
+    printed(report, monkeypatch, as_of=100)
+    assert f"ZooKeeper is ahead: rows that it has from later records are {class_}\n" in capsys.readouterr().out
+
+
 def test_equal_sides_have_no_differences(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     printed(healthy(), monkeypatch)
     assert "0 differences between ZooKeeper (/migration at 306) and KRaft after offset 306" in capsys.readouterr().out
