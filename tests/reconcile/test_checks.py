@@ -599,6 +599,23 @@ def test_a_missing_controllers_log_leaves_finalising_open() -> None:
     assert judge_gates(run_checks(facts), facts)["finalize"].verdict == "unknown"
 
 
+def test_a_given_log_that_shows_no_lag_is_not_said_to_be_missing() -> None:
+    disks = tuple((node, f"disk-of-{node}") for node in (3000, 3001, 3002))
+    *most, last = [replace(copy(node), directory_id=disk, voter_directories=disks) for node, disk in disks]
+
+    def judged(*copies: LogCopy) -> tuple[str, list[str]]:
+        result = verdicts(replace(in_kraft_mode(), copies=[*copies], plan=plan_read(copies)))["FIN-06"]
+        return result.verdict, result.evidence
+
+    assert judged(*most, last) == ("pass", [])
+    for other, why in (
+        (replace(last, directory_id="formatted-again"), "has another directory id than the voter"),
+        (replace(last, problem="torn", log_end=None), "can't be read"),
+    ):
+        assert judged(*most, other) == ("unknown", [f"{last.location} {why}: the lag of controller 3002 is unknown"])
+    assert judged(*most) == ("unknown", ["give the log of controller 3002: its lag is unknown"])
+
+
 def test_the_leaders_word_of_its_voters_stands_for_copies_of_them() -> None:
     fetched = replace(
         copy(3000), fetched_at=NOW, high_watermark=OFFSET, voter_ends=((3000, OFFSET), (3001, OFFSET), (3002, OFFSET))

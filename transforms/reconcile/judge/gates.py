@@ -11,7 +11,8 @@ from schemas.report import CheckResult, Gate
 from transforms.outcome import Outcome
 from transforms.reconcile.judge.absent import NotingFacts, absent
 from transforms.reconcile.judge.checks import FUNCTIONS
-from transforms.reconcile.judge.checks.operation import unproved_changes, unreadable_copies
+from transforms.reconcile.judge.checks.finish import unreadable_copies
+from transforms.reconcile.judge.checks.operation import unproved_changes
 from transforms.reconcile.judge.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.checks import ZOOKEEPER
 from schemas.checks.codes import OFFLINE_BY_BROKER, UNDER_REPLICATED
 from schemas.classes import DEFECTS
-from transforms.kraft.quorum import ends_of_voters
+from transforms.kraft.quorum import LogCopy, copies_of_observers, ends_of_voters
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, listed_ids, not_applicable, unknown
 from transforms.reconcile.judge.checks.brokers import (
@@ -73,11 +73,30 @@ def _controllers_close(facts: Facts) -> Outcome:
     far = far_behind(facts)
     if far:
         return found(far.values())
-    absent = voters_without_end(facts)
-    return unknown(f"no log of controller {listed_ids(absent)} was given") if absent else found([])
+    unmeasured = why_lag_is_unknown(facts)
+    return unknown(unmeasured) if unmeasured else found([])
 
 
-def voters_without_end(facts: Facts) -> set[int]:
+def why_lag_is_unknown(facts: Facts) -> str:
+    """Why the log end of some voters is unknown; empty if it is known of all of them."""
+    absent, unreadable = _voters_without_end(facts), unreadable_copies(facts)
+    which = f"controller {listed_ids(absent)}"
+    if unreadable:
+        return f"{unreadable[0].location} can't be read: the lag of {which} is unknown"
+    others = [copy.location for copy in copies_of_observers(facts.copies, facts.plan) if copy.controller_id in absent]
+    if others:
+        return f"{others[0]} has another directory id than the voter: the lag of {which} is unknown"
+    return f"give the log of {which}: its lag is unknown" if absent else ""
+
+
+def unreadable_copies(facts: Facts) -> list[LogCopy]:
+    """Copies that were given but have no known end: of a voter without another copy, or of an unknown controller."""
+    absent = _voters_without_end(facts)
+    useless = [copy for copy in facts.copies if not copy.has_log]
+    return [copy for copy in useless if absent and (copy.controller_id is None or copy.controller_id in absent)]
+
+
+def _voters_without_end(facts: Facts) -> set[int]:
     """Voters whose log end is unknown: no copy and no leader's answer has it."""
     return set(facts.voters) - ends_of_voters(facts.copies, facts.plan).keys()
 

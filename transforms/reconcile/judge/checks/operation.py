@@ -21,10 +21,9 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
 )
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
-from transforms.kraft.quorum import LogCopy, copies_of_observers
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.finish import far_behind, voters_without_end
+from transforms.reconcile.judge.checks.finish import far_behind, why_lag_is_unknown
 from transforms.reconcile.judge.checks.isr import has_dynamic_min_isr, without_static_min_isr
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
@@ -102,22 +101,8 @@ def _majority_as_proved(facts: Facts) -> Outcome:
         return found([*problems, stops], tolerable=facts.interruption_accepted and not problems)
     if problems:
         return found(problems)
-    absent, unreadable = voters_without_end(facts), unreadable_copies(facts)
-    if unreadable:
-        return unknown(f"{unreadable[0].location} can't be read: the lag of controller {listed_ids(absent)} is unknown")
-    others = [copy.location for copy in copies_of_observers(facts.copies, facts.plan) if copy.controller_id in absent]
-    if others:
-        return unknown(
-            f"{others[0]} has another directory id than the voter: the lag of controller {listed_ids(absent)} is unknown"
-        )
-    return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown") if absent else found([])
-
-
-def unreadable_copies(facts: Facts) -> list[LogCopy]:
-    """Copies that were given but have no known end: of a voter without another copy, or of an unknown controller."""
-    absent = voters_without_end(facts)
-    useless = [copy for copy in facts.copies if not copy.has_log]
-    return [copy for copy in useless if absent and (copy.controller_id is None or copy.controller_id in absent)]
+    unmeasured = why_lag_is_unknown(facts)
+    return unknown(unmeasured) if unmeasured else found([])
 
 
 def _unregistered(facts: Facts) -> Iterator[str]:
