@@ -22,7 +22,9 @@ CHECKS: tuple[Check, ...] = (
         "/controller is held by the KRaft leader of the newest epoch",
         ("dual_write", "finalize"),
         DURING,
-        "Run the audit again if the leadership has just moved. Otherwise find out who claimed /controller.",
+        "Run the audit again if the leadership has just moved. Otherwise find out who claimed /controller: until the leader "
+        "has it again, ZooKeeper refuses its changes. Then move the leadership (restart the active controller cleanly): the "
+        "new leader claims /controller, and from Kafka 3.5 on it writes to ZooKeeper what is missing.",
         "KIP-866, Controller Claim; KafkaZkClient.tryRegisterKRaftControllerAsActiveController",
     ),
     check(

@@ -42,6 +42,8 @@ ZNODES = {
     "migration_mzxid": 900,
     "migration_mtime": NOW - 1000,
 }
+# A ZooKeeper broker took /controller when the controllers had been stopped.
+ROLLED_BACK = {**ZNODES, "controller_persistent": False, "controller_czxid": 950}
 PROPERTIES = PropertyFiles()
 
 
@@ -141,11 +143,21 @@ def gathered(**values: Any) -> ClusterFacts:
 
 def test_the_same_records_are_another_phase_by_who_holds_the_controller() -> None:
     assert FirstLook(given(), ANSWERS).phase is Phase.DUAL_WRITE
-    brokers = given(zookeeper={**ZNODES, "controller_persistent": False})
-    assert FirstLook(brokers, ANSWERS).phase is Phase.ROLLED_BACK
+    assert FirstLook(given(zookeeper=ROLLED_BACK), ANSWERS).phase is Phase.ROLLED_BACK
     assert FirstLook(given(ELECTED, state(2, 2)), ANSWERS).phase is Phase.WAITING
     assert FirstLook(given(*MIGRATING, state(1000, 3)), ANSWERS).phase is Phase.FINALIZED
     assert FirstLook(given(side=None), ANSWERS).phase is Phase.ZOOKEEPER
+
+
+@pytest.mark.parametrize(
+    ("offset", "mzxid", "phase"),
+    [(640, 900, Phase.ROLLED_BACK), (640, 960, Phase.DUAL_WRITE), (-1, 960, Phase.ROLLED_BACK)],
+    ids=["written-before", "written-since", "made-again"],
+)
+def test_controllers_that_still_write_migration_were_not_rolled_back(offset: int, mzxid: int, phase: Phase) -> None:
+    """A ZooKeeper broker took /controller, which somebody removed in dual write. Only a controller that is in office moves the offset."""
+    znodes = {**ROLLED_BACK, "migration_mzxid": mzxid, "kraft_metadata_offset": offset}
+    assert FirstLook(given(zookeeper=znodes), ANSWERS).phase is phase
 
 
 def test_a_load_whose_end_is_not_proved_committed_still_waits() -> None:
@@ -255,7 +267,7 @@ def test_the_second_answers_are_added() -> None:
 
 
 def test_what_was_left_behind_is_told_of_a_cluster_that_was_rolled_back() -> None:
-    back = given(zookeeper={**ZNODES, "controller_persistent": False})
+    back = given(zookeeper=ROLLED_BACK)
     told = {
         **NOTHING_BROKEN,
         "left_behind": [{"code": "RB-13", "total": 1, "text": "topics t, of offset 1901", "number": 1}],

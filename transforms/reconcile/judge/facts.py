@@ -464,6 +464,18 @@ def phase_of(
     if state_name == "POST_MIGRATION":
         return Phase.FINALIZED
     if state_name == "MIGRATION":
-        owned_by_broker = zookeeper is not None and zookeeper.get("controller_persistent") is False
-        return Phase.ROLLED_BACK if owned_by_broker else Phase.DUAL_WRITE
+        return Phase.ROLLED_BACK if _in_brokers_hands(zookeeper or {}) else Phase.DUAL_WRITE
     return Phase.ZOOKEEPER if has_zookeeper_brokers or zookeeper_alone_has_topics else Phase.KRAFT
+
+
+def _in_brokers_hands(zookeeper: Mapping[str, Any]) -> bool:
+    """A ZooKeeper broker holds `/controller`, and no KRaft controller has moved the offset in `/migration` since it took it.
+
+    Whoever rolls back stops the controllers first. Those that run write that offset whoever holds `/controller`
+    (`KRaftMigrationDriver.MetadataChangeEvent`): only their changes are checked against `/controller_epoch`.
+    """
+    if zookeeper.get("controller_persistent") is not False:
+        return False
+    taken, written = zookeeper.get("controller_czxid"), zookeeper.get("migration_mzxid")
+    mirrors = (zookeeper.get("kraft_metadata_offset") or 0) > 0
+    return not (mirrors and taken is not None and written is not None and written > taken)
