@@ -138,6 +138,8 @@ def test_a_cluster_before_its_controllers_is_not_judged_by_what_only_they_have()
         "ACL-DATA",
         "BROKER-DATA",
         "FEATURE-DATA",
+        "START-13",
+        "START-14",
     ],
 )
 def test_a_znode_that_stops_the_load_or_is_left_out_closes_the_start(code: str) -> None:

@@ -180,12 +180,15 @@ def _as_the_checkpoint(facts: Facts) -> Outcome:
 
 # Findings that no other check judges: what znodes hold (`schemas.zookeeper.findings`) and what records break.
 _OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "TORN-ENTRY", "TREE-", "UNKNOWN-PATH")
-_CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *POISON)
+# What the checks of the start judge while the load is still to come. Later the next full sync reads these znodes, and a rollback's
+# brokers.
+_OF_THE_START = (*STOP_THE_LOAD, "START-13", "START-14")
+_CODES = ("START-13", "START-14", *(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *POISON)
 
 
 def _parsed(facts: Facts) -> Outcome:
-    """CAP-09. What stops a load that is still to come is START-20's."""
-    judged = STOP_THE_LOAD if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
+    """CAP-09. What stops a load that is still to come is START-13's, START-14's and START-20's."""
+    judged = _OF_THE_START if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
     return sampled(facts.found(*(code for code in _CODES if code not in judged)))
 
 
