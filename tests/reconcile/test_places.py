@@ -107,3 +107,17 @@ def test_a_list_that_changed_though_nothing_was_made_has_lost_a_child() -> None:
 def test_where_the_tree_lacks_children_their_numbers_say_nothing() -> None:
     seen = look_up(tree(topics={"num_children": 3}), {"/brokers/topics/gone"}, 15)
     assert seen.above == {}
+
+
+def test_what_is_gone_with_all_around_it_is_looked_for_further_up() -> None:
+    """Somebody removed a partition's znode with its state, or all partitions of a topic."""
+    place = "/brokers/topics/a/partitions/0/state"
+    seen = look_up(tree(), {place}, 15)
+    assert (seen.over(place), seen.emptied) == ("/brokers/topics/a/partitions", frozenset())
+    changed = {"/brokers/topics/a": {"pzxid": 27, "cversion": 2, "num_children": 0}}
+    rows = [{**row, **changed.get(row["path"], {})} for row in tree().iter_rows(named=True)]
+    emptied = pl.DataFrame([row for row in rows if row["path"] != "/brokers/topics/a/partitions"])
+    seen = look_up(emptied, {place}, 15)
+    assert (seen.over(place), seen.emptied) == ("/brokers/topics/a", {"/brokers/topics/a"})
+    assert seen.above["/brokers/topics/a"].lost_a_child
+    assert look_up(emptied, {"/kafka-acl/Topic/a"}, 15).over("/kafka-acl/Topic/a") == "/kafka-acl/Topic"

@@ -16,7 +16,7 @@ from schemas.entities import Entity
 from transforms.reconcile.compare import writers
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Clocks, Context, Homes
 from transforms.reconcile.compare.differing import DifferingRow, WrittenAt, read, same
-from transforms.reconcile.compare.home import homes, parent
+from transforms.reconcile.compare.home import homes
 from transforms.reconcile.compare.names import mangled, mangled_by_load
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -103,8 +103,8 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
         late = not dropped and _written_long_after(there, row, context)
         if late or _after_migration_write(there, context):
             return f"{place} was written without it in transaction {hexadecimal(there.mzxid)}, and not by the KRaft controller"
-    elif parent(place) in context.homes.emptied:
-        return f"a child of {parent(place)} was removed after /migration's last write"
+    elif context.homes.over(place) in context.homes.emptied:
+        return f"a child of {context.homes.over(place)} was removed after /migration's last write"
     else:
         return writers.removed_as_kafka_never_does(row, column, context)
     return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from transforms.reconcile.compare.differing import WrittenAt
+from transforms.reconcile.compare.home import parent
 from transforms.reconcile.compare.release_limits import Limits
 
 # Clocks of ZooKeeper's leader and of the controllers differ, and a mirrored write takes time: as long as neither was
@@ -53,13 +54,19 @@ class Homes:
     """Znodes that would contain the rows that ZooKeeper lacks, as far as they were looked up.
 
     `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write; `above` are
-    the znodes over the places, by path. `looked_up` is false until a look-up was made.
+    the znodes over the places, by path. `nearest` has the path of what is over a place whose parent is gone too. `looked_up` is
+    false until a look-up was made.
     """
 
     written: Mapping[str, WrittenAt] = field(default_factory=dict)
     emptied: frozenset[str] = frozenset()
     above: Mapping[str, Children] = field(default_factory=dict)
+    nearest: Mapping[str, str] = field(default_factory=dict)
     looked_up: bool = False
+
+    def over(self, place: str) -> str:
+        """The lowest znode above a place that exists: from its list of children the place went, if it was ever there."""
+        return self.nearest.get(place, parent(place))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +44,12 @@ def topic_path(topic: str) -> str:
 def parent(path: str) -> str:
     """The znode above."""
     return path.rpartition("/")[0]
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The znodes above, the lowest first, but for the root."""
+    while path := parent(path):
+        yield path
 
 
 def sanitized(name: str | None) -> str:

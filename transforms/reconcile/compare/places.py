@@ -13,7 +13,7 @@ from schemas.classes import FOREIGN_WRITE, LOST_WRITE
 from transforms.kraft.replay.keys import key_text
 from transforms.reconcile.compare.context import Children, Homes
 from transforms.reconcile.compare.differing import WrittenAt
-from transforms.reconcile.compare.home import homes, parent
+from transforms.reconcile.compare.home import ancestors, homes, parent
 
 # More rows than this are not looked up: they stay lost writes, the most likely class without a look-up.
 _LIMIT = 10_000
@@ -78,9 +78,11 @@ def look_up(znodes: pl.DataFrame, places: Collection[str], migration_mzxid: int 
     children that changed in the transaction that made one of them was added to; else something was removed. Stat fields show
     only the last change: a removal before a creation is seen in a transaction log alone.
     """
-    above = {parent(path) for path in places}
-    asked = znodes.filter(pl.col("path").is_in(above.union(places))).select(_STAT)
+    every = {above for path in places for above in ancestors(path)}
+    asked = znodes.filter(pl.col("path").is_in(every.union(places))).select(_STAT)
     rows = asked.to_dicts()
+    nearest = _nearest(places, {row["path"] for row in rows})
+    above = {nearest.get(path, parent(path)) for path in places}
     explained = {(parent(row["path"]), row["czxid"]) for row in rows} | _made(znodes, asked)
     listed = _listed(znodes, asked)
     written = {row["path"]: WrittenAt(row["path"], row["mzxid"], row["mtime"]) for row in rows if row["path"] in places}
@@ -97,7 +99,17 @@ def look_up(znodes: pl.DataFrame, places: Collection[str], migration_mzxid: int 
         for row in over
         if listed.get(row["path"], 0) == row["num_children"]
     }
-    return Homes(written, frozenset(emptied), parents, looked_up=True)
+    return Homes(written, frozenset(emptied), parents, nearest, looked_up=True)
+
+
+def _nearest(places: Collection[str], there: Collection[str]) -> dict[str, str]:
+    """The lowest znode that is there above each place whose parent is not; nothing where none is."""
+    found = {}
+    for path in places:
+        nearest = next((above for above in ancestors(path) if above in there), None)
+        if nearest is not None and nearest != parent(path):
+            found[path] = nearest
+    return found
 
 
 def _made(znodes: pl.DataFrame, asked: pl.DataFrame) -> set[tuple[str, int]]:

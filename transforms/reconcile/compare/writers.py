@@ -12,7 +12,7 @@ from typing import Any
 from schemas import classes
 from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, WrittenAt, same
-from transforms.reconcile.compare.home import homes, parent, topic_path
+from transforms.reconcile.compare.home import homes, topic_path
 from transforms.zookeeper.zxids import hexadecimal
 
 _WOULD_TELL = "a ZooKeeper data folder with its transaction logs would show which"
@@ -84,11 +84,12 @@ def removed_as_kafka_never_does(row: DifferingRow, column: str | None, context: 
     if not (state or row.entity.name in _NEVER_DELETED) or not places or not claims or context.transactions_known:
         return None
     place = places[0] if state else places[-1]
-    above = context.homes.above.get(parent(place))
+    over = context.homes.over(place)
+    above = context.homes.above.get(over)
     if above is None or not above.lost_a_child or above.pzxid is None or above.pzxid < min(claims):
         return None
     return (
-        f"a child of {parent(place)} was deleted in transaction {hexadecimal(above.pzxid)}, after the KRaft controller took over, and "
+        f"a child of {over} was deleted in transaction {hexadecimal(above.pzxid)}, after the KRaft controller took over, and "
         "Kafka itself never deletes one there"
     )
 
@@ -118,7 +119,7 @@ def lost(sentence: str, row: DifferingRow, column: str | None, context: Context)
     if place is None:
         return sentence
     if _nothing_removed(place, context):
-        return f"{sentence}; nothing was ever removed from {parent(place)}: it was never written"
+        return f"{sentence}; nothing was ever removed from {context.homes.over(place)}: it was never written"
     return f"{sentence}; lost, or removed by hand: {_WOULD_TELL}"
 
 
@@ -197,14 +198,14 @@ def _never_there(place: str, context: Context) -> str | None:
             return f"{place}, not written since before the load, does not have it"
         return None
     if _nothing_removed(place, context):
-        return f"nothing was ever removed from {parent(place)}: ZooKeeper never had it"
-    above = context.homes.above.get(parent(place))
+        return f"nothing was ever removed from {context.homes.over(place)}: ZooKeeper never had it"
+    above = context.homes.above.get(context.homes.over(place))
     changed = None if above is None else above.pzxid
     if changed is not None and context.load_claim is not None and changed < context.load_claim:
-        return f"the children of {parent(place)} have not changed since before the load: ZooKeeper did not have it"
+        return f"the children of {context.homes.over(place)} have not changed since before the load: ZooKeeper did not have it"
     return None
 
 
 def _nothing_removed(place: str, context: Context) -> bool:
-    above = context.homes.above.get(parent(place))
+    above = context.homes.above.get(context.homes.over(place))
     return place not in context.homes.written and above is not None and above.removed == 0
