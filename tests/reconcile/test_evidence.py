@@ -22,9 +22,10 @@ from transforms.reconcile.judge.beside import Beside
 from transforms.reconcile.judge.cluster import cluster_of, views_of
 from transforms.reconcile.judge.contexts import context_at, context_of, ends_of
 from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, first_facts, loaded_at, with_differences
-from transforms.reconcile.judge.facts import ReplicaUse, Sample
+from transforms.reconcile.judge.facts import Facts, ReplicaUse, Sample
 from transforms.reconcile.judge.finished import finished_facts, given_of
 from transforms.reconcile.judge.first_look import FirstLook
+from transforms.reconcile.judge.gates import run_checks
 from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, every_answer
 from transforms.reconcile.judge.kraft_queries import UNCLEAN
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
@@ -147,6 +148,22 @@ def test_the_same_records_are_another_phase_by_who_holds_the_controller() -> Non
     assert FirstLook(given(ELECTED, state(2, 2)), ANSWERS).phase is Phase.WAITING
     assert FirstLook(given(*MIGRATING, state(1000, 3)), ANSWERS).phase is Phase.FINALIZED
     assert FirstLook(given(side=None), ANSWERS).phase is Phase.ZOOKEEPER
+
+
+def test_a_tree_from_before_the_load_is_no_rollback() -> None:
+    """ZooKeeper was copied earlier than the log. What it does not show is unknown, and nobody is told to remove /migration."""
+    waits = {**ROLLED_BACK, "kraft_metadata_offset": -1}
+
+    def judged(newest: int) -> Facts:
+        answers = ANSWERS | {"protection": [{"znodes": 1, "open": 1, "time": newest, "zxid": 950}], "transactions": []}
+        return first_facts(FirstLook(given(zookeeper=waits, compared=waits), answers)).facts
+
+    assert judged(LOADED + 1).phase is Phase.ROLLED_BACK
+    facts = judged(LOADED - 1)
+    assert facts.phase is Phase.DUAL_WRITE
+    verdicts = {result.id: result for result in run_checks(facts)}
+    for check in ("DUR-01", "DUR-02", "DUR-03"):
+        assert (verdicts[check].verdict, verdicts[check].evidence) == ("unknown", [facts.older_than_load])
 
 
 @pytest.mark.parametrize(

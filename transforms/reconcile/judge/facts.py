@@ -308,6 +308,13 @@ class Facts:
             return None
         return f"the log ends at offset {self.plan.leading.end - 1}, /migration is at {offset}: copy the logs again, after ZooKeeper"
 
+    @property
+    def older_than_load(self) -> str | None:
+        """Why ZooKeeper's copy shows nothing of dual write; None if it can."""
+        if not copied_before_load(self.zookeeper, self.newest_znode_time_ms, self.load_time_ms):
+            return None
+        return "ZooKeeper was copied before the load, which the log shows as done: copy both sides again, the logs last"
+
     def found(self, *codes: str) -> Sample:
         """What the tables hold under the codes: a check's id, or a finding's code of S§11."""
         findings = {} if self.findings is None else self.findings
@@ -466,6 +473,16 @@ def phase_of(
     if state_name == "MIGRATION":
         return Phase.ROLLED_BACK if _in_brokers_hands(zookeeper or {}) else Phase.DUAL_WRITE
     return Phase.ZOOKEEPER if has_zookeeper_brokers or zookeeper_alone_has_topics else Phase.KRAFT
+
+
+def copied_before_load(zookeeper: Mapping[str, Any] | None, newest_znode_ms: int | None, load_ms: int | None) -> bool:
+    """A tree in which the load is still to come, beside a log that has its end: a broker holds `/controller`, `/migration` has no
+    offset, and nothing in the tree is newer than the load (both times in milliseconds). A cluster that was rolled back has newer znodes.
+    """
+    znodes = zookeeper or {}
+    offset = znodes.get("kraft_metadata_offset")
+    waits = znodes.get("controller_persistent") is False and offset is not None and offset <= 0
+    return waits and newest_znode_ms is not None and load_ms is not None and newest_znode_ms < load_ms
 
 
 def _in_brokers_hands(zookeeper: Mapping[str, Any]) -> bool:

@@ -13,7 +13,15 @@ from transforms.isr.checks import bumps_on_shrink
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, Milestone
 from transforms.reconcile.judge import kraft_health
-from transforms.reconcile.judge.facts import LeaderEpoch, LevelChange, StateChange, phase_of, state_in_3_4, state_name
+from transforms.reconcile.judge.facts import (
+    LeaderEpoch,
+    LevelChange,
+    StateChange,
+    copied_before_load,
+    phase_of,
+    state_in_3_4,
+    state_name,
+)
 from transforms.reconcile.judge.given import Answers, Given, Rows
 from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import recorded_load
@@ -179,7 +187,11 @@ class FirstLook:
         in_zookeeper = any(row["source"] == ZOOKEEPER for row in self.brokers)
         topics = self.counts["topics"]
         in_zookeeper_alone = bool(topics[ZOOKEEPER]) and not topics[KRAFT]
-        return phase_of(self.given.collected, name, self.given.zookeeper, in_zookeeper, in_zookeeper_alone)
+        phase = phase_of(self.given.collected, name, self.given.zookeeper, in_zookeeper, in_zookeeper_alone)
+        older = phase is Phase.ROLLED_BACK and copied_before_load(
+            self.given.zookeeper, self.newest_change[0], self.loaded_at
+        )
+        return Phase.DUAL_WRITE if older else phase
 
 
 def _counts(given: Given, answers: Answers) -> Counts:

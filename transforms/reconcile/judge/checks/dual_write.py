@@ -23,6 +23,8 @@ NO_LAG_IN_3_4 = "Kafka 3.4 keeps the load's offset in /migration: it does not sh
 
 def _load_recorded(facts: Facts) -> Outcome:
     """DUR-01."""
+    if facts.older_than_load is not None:
+        return unknown(facts.older_than_load)
     zookeeper = facts.zookeeper or {}
     if not zookeeper.get("migration_present"):
         return found(["/migration does not exist"])
@@ -35,8 +37,8 @@ def _load_recorded(facts: Facts) -> Outcome:
 def _claimed_by_leader(facts: Facts) -> Outcome:
     """DUR-02."""
     zookeeper, leader = facts.zookeeper or {}, facts.leader
-    if leader is None:
-        return unknown("the newest leader epoch is unknown")
+    if leader is None or facts.older_than_load is not None:
+        return unknown(facts.older_than_load or "the newest leader epoch is unknown")
     if zookeeper.get("controller_id") is None:
         exists = zookeeper.get("controller_persistent") is not None
         return found(["/controller can't be parsed" if exists else "/controller does not exist"])
@@ -62,8 +64,8 @@ def _written_by_leader(facts: Facts) -> Outcome:
     if before(facts.kafka_version, 3, 5):
         return not_applicable("Kafka 3.4 writes /migration at the load only")
     zookeeper, leader = facts.zookeeper or {}, facts.leader
-    if leader is None:
-        return unknown("the newest leader epoch is unknown")
+    if leader is None or facts.older_than_load is not None:
+        return unknown(facts.older_than_load or "the newest leader epoch is unknown")
     writer = (zookeeper.get("kraft_controller_id"), zookeeper.get("kraft_controller_epoch"))
     if writer == (leader.leader_id, leader.epoch):
         return found([])
