@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ LONG_LIVED = {
     # Delta keeps a megabyte of plans for every table it ever saw; after thousands of them Java does nothing but collect.
     "spark.databricks.delta.delta.log.cacheSize": "64",
     "spark.sql.ui.retainedExecutions": "10",
+    "spark.python.daemon.module": "tests.daemon",
 }
 
 # Reads of one log that are compared with each other need one fingerprint key; Spark's workers have the environment of its start.
@@ -89,6 +91,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         quick = not slow and "spark" not in _fixtures(item)
         place[group[item]] = max(place.get(group[item], QUICK), QUICK if quick else _place(group[item]))
     items.sort(key=lambda item: place[group[item]])
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are no garbage: with them each look for some takes a third of a second, and each audit asks for one."""
+    gc.collect()
+    gc.freeze()
 
 
 def _place(group: str) -> int:
