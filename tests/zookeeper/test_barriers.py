@@ -173,8 +173,8 @@ def zookeeper(rows: list[dict[str, Any]]) -> dict[str, Any]:
 )
 @pytest.mark.slow
 def test_every_barrier_is_exact(version: str, stage: str, controller: int, at_least: int) -> None:
-    history = WriteCensus()
-    for _ in history.read(DataFolder(capture(version, stage) / "zookeeper").transactions()):
+    history, folder = WriteCensus(), DataFolder(capture(version, stage) / "zookeeper")
+    for _ in history.read(folder.transactions()):
         pass
     log = list(records(version, stage, controller))
     assert log[0][0] <= 1
@@ -185,7 +185,7 @@ def test_every_barrier_is_exact(version: str, stage: str, controller: int, at_le
             position += 1
         if log[-1][0] < barrier.kraft_metadata_offset:
             break
-        batches = list(read_folder(capture(version, stage) / "zookeeper", REDACTOR, zxid=barrier.zxid))
+        batches = list(folder.tree(REDACTOR, barrier.zxid))
         assert zookeeper(state_rows(batches)) == kraft.comparable(), barrier
         compared += 1
     assert compared >= at_least
