@@ -73,7 +73,19 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         _link(name, packages)
     (site,) = (folder / "env" / "lib").glob("python*/site-packages")
     (site / "packages.pth").write_text(f"{packages}\n")
+    _compiled(site)
     return folder / "env"
+
+
+def _compiled(site: Path) -> None:
+    """Give it what numba has compiled of the same sources here: to compile that again takes a minute, and is another test."""
+    for source in (ROOT / "transforms").rglob("*.py"):
+        target = site / source.relative_to(ROOT)
+        # Numba knows a source by its time and size.
+        os.utime(target, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
+        for code in (source.parent / "__pycache__").glob(f"{source.stem}.*.nb[ic]"):
+            (target.parent / "__pycache__").mkdir(exist_ok=True)
+            shutil.copy(code, target.parent / "__pycache__")
 
 
 def _link(name: str, folder: Path) -> None:
