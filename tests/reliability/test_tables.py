@@ -24,7 +24,7 @@ from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse, in_parallel
 from jobs.sinks.storage import WarehouseError
 from schemas.table import Layer, Table, column
-from tests.reliability.two_processes import COUNTED, look, start
+from tests.reliability.two_processes import COUNTED, READY, commit, look, start
 
 ADDED = Table(
     Layer.GOLD,
@@ -244,34 +244,34 @@ def test_another_error_stays_what_it_is(
         warehouse.append(ADDED, rows(spark, 1))
 
 
-def ended(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors[-2000:]
-
-
 @pytest.mark.slow
 def test_two_processes_create_and_fill_one_table_and_a_kill_in_the_midst_costs_no_commit(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Both begin on nothing; one is killed and begun again where it was. Real Delta, a Java for each."""
-    root, many = tmp_path / "w", 12
-    first, second = start(root, "a", many), start(root, "b", 10_000)
-    until = time.monotonic() + 300
-    while look(spark, root, 0).rows < 4:
+    """Both begin on nothing; one is killed, and this one goes on for both. Real Delta, a Java for each."""
+    root, several = tmp_path / "w", 4
+    other = start(root, "b", 10_000)
+    assert other.stdout is not None
+    assert other.stdout.readline() == READY
+    mine, until = 0, time.monotonic() + 300
+    while numbers_of_the_other(spark, root) < several or mine < several:
         assert time.monotonic() < until
-        time.sleep(0.2)
-    second.send_signal(signal.SIGKILL)
-    second.communicate()
-    ended(first)
+        commit(spark, str(root), "a", [mine])
+        mine += 1
+    other.send_signal(signal.SIGKILL)
+    other.communicate()
     # Its Java may have been about to commit; whoever takes the lock next waits for its end.
     with lock.only_writer(root, COUNTED.full_name):
         pass
-    done = Warehouse(spark, str(root)).read(COUNTED).where("cluster = 'b'").count()
-    third = start(root, "b", 3, first=done)
-    ended(third)
-    found = look(spark, root, many + done + 3)
+    done = numbers_of_the_other(spark, root)
+    commit(spark, str(root), "b", range(done, done + several))
+    found = look(spark, root, mine + done + several)
     assert (found.lost, found.problem) == (0, None)
     assert found.versions == found.rows, "a commit each"
+
+
+def numbers_of_the_other(spark: SparkSession, root: Path) -> int:
+    return Warehouse(spark, str(root)).read(COUNTED).where("cluster = 'b'").count()
 
 
 def test_another_processs_write_is_waited_for_and_then_made(

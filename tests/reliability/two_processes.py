@@ -15,12 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType
 
 from jobs.runtime.spark import spark_session
@@ -58,23 +59,25 @@ class Found:
         return self.asked - self.rows
 
 
-def commit(root: str, name: str, first: int, commits: int) -> None:
-    """Add a row `commits` times."""
-    with spark_session("small", cores=1, driver_memory=_MEMORY) as spark:
-        warehouse = Warehouse(spark, root)
-        for number in range(first, first + commits):
-            warehouse.append(COUNTED, spark.createDataFrame([(name, "r", number)], COUNTED.struct).coalesce(1))
+READY = "ready\n"
 
 
-def start(root: Path, name: str, *more: object, first: int = 0) -> subprocess.Popen[str]:
-    """A process that commits; `more` are how many times, and options."""
+def commit(spark: SparkSession, root: str, name: str, numbers: Iterable[int]) -> None:
+    """Add a row for each number."""
+    warehouse = Warehouse(spark, root)
+    for number in numbers:
+        warehouse.append(COUNTED, spark.createDataFrame([(name, "r", number)], COUNTED.struct).coalesce(1))
+
+
+def start(root: Path, name: str, *more: object) -> subprocess.Popen[str]:
+    """A process that commits; `more` are how many times, and options. It says READY before it begins."""
     call = [sys.executable, "-m", __spec__.name if __name__ == "__main__" else __name__]
-    own = ["--root", str(root), "--writer", name, "--first", str(first), "--commits", *map(str, more)]
+    own = ["--root", str(root), "--writer", name, "--commits", *map(str, more)]
     return subprocess.Popen(
         [*call, *own],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -98,7 +101,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--delay-ms", type=int, default=0)
     parser.add_argument("--unlocked", action="store_true")
     parser.add_argument("--writer", help=argparse.SUPPRESS)
-    parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -124,7 +126,9 @@ def main() -> int:
     if arguments.unlocked:
         delta.only_writer = lambda *_: nullcontext()  # type: ignore[assignment]
     if arguments.writer:
-        commit(arguments.root, arguments.writer, arguments.first, arguments.commits)
+        with spark_session("small", cores=1, driver_memory=_MEMORY) as spark:
+            print(READY, end="", flush=True)
+            commit(spark, arguments.root, arguments.writer, range(arguments.commits))
         return 0
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
