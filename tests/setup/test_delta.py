@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
@@ -35,7 +37,8 @@ both_kinds = pytest.mark.parametrize("table", [NUMBERS, ADDED], ids=["replaced",
 
 
 def _rows(spark: SparkSession, *numbers: int, cluster: str = "c", run_id: str = "r") -> DataFrame:
-    return spark.createDataFrame([(cluster, run_id, number) for number in numbers], NUMBERS.struct).coalesce(1)
+    made = {"cluster": [cluster] * len(numbers), "run_id": [run_id] * len(numbers), "number": [*numbers]}
+    return spark.createDataFrame(pa.table(made), NUMBERS.struct).coalesce(1)
 
 
 def _numbers(warehouse: Warehouse, version: int | None = None, table: Table = NUMBERS) -> list[int]:
@@ -53,11 +56,10 @@ def test_first_write_makes_the_table_with_its_comments_in_one_commit(
     assert _numbers(warehouse, table=table) == []
     warehouse.append(table, _rows(spark, 1).select("number", "run_id", "cluster"), "run-1")
     assert warehouse.version(table) == 0
-    detail = spark.sql(f"DESCRIBE DETAIL {warehouse.identifier(table)}").first()
-    assert detail is not None
-    assert (detail["description"], detail["partitionColumns"]) == (table.comment, ["cluster"] if table.replaced else [])
+    told = DeltaTable(warehouse.location(table)).metadata()
+    assert (told.description, told.partition_columns) == (table.comment, ["cluster"] if table.replaced else [])
     skipping = "run_id" if table.replaced else "cluster,run_id"
-    assert detail["properties"]["delta.dataSkippingStatsColumns"] == skipping
+    assert told.configuration["delta.dataSkippingStatsColumns"] == skipping
     written = spark.read.table(warehouse.identifier(table)).schema
     assert [(field.name, field.metadata.get("comment")) for field in written] == [
         (field.name, field.metadata["comment"]) for field in NUMBERS.columns
