@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,13 +70,14 @@ def remedies() -> dict[str, str]:
     return {each.id: each.remedy for each in CHECKS} | {each.name: each.remedy for each in CLASSES.values()}
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> list[tuple[str, str]]:
     """Remedies, and all other messages of the program, each with where it is."""
-    yield from remedies().items()
+    found = [*remedies().items()]
     for folder in ("jobs", "transforms", "schemas"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for text in messages(path.read_text()):
-                yield str(path.relative_to(ROOT)), text
+            found += [(str(path.relative_to(ROOT)), text) for text in messages(path.read_text())]
+    return found
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
