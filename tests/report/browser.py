@@ -101,6 +101,6 @@ def network() -> Iterator[tuple[str, list[str]]]:
     asked: list[str] = []
     handler = type("Proxy", (_Proxy,), {"asked": asked})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"--proxy-server=http://127.0.0.1:{server.server_port}", asked
         server.shutdown()

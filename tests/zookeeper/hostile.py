@@ -14,6 +14,8 @@ from transforms.zookeeper.storage.wire import GET_ACL, GET_CHILDREN, GET_DATA
 
 STAT = struct.pack(">qqqqiiiqiiq", 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1)
 PING = 11
+# Kazoo waits two thirds of it for the rest of a reply.
+SESSION_MILLISECONDS = 6_000
 
 
 @dataclass
@@ -44,7 +46,9 @@ class Hostile:
         with suppress(OSError, struct.error), connection:
             _frame(connection)
             self.connections += 1
-            connection.sendall(_framed(struct.pack(">iiqi", 0, 30_000, self.connections, 16) + bytes(16) + b"\0"))
+            connection.sendall(
+                _framed(struct.pack(">iiqi", 0, SESSION_MILLISECONDS, self.connections, 16) + bytes(16) + b"\0")
+            )
             while (request := _frame(connection)) is not None:
                 self.requests += 1
                 if not self._answer(connection, *struct.unpack_from(">ii", request), request[8:]):

@@ -12,21 +12,21 @@ from jobs.sources.zookeeper.walk import RECONNECTS_WITHOUT_PROGRESS, LiveSetting
 from tests.zookeeper.hostile import hostile_server
 from tests.zookeeper.trees import REDACTOR
 
-PATIENCE = 2.0
+PATIENCE = 1.0
 
 CASES: tuple[tuple[str, dict[str, Any], dict[str, Any], str], ...] = (
     (
         "hang-up",
         {"hangs_up_at": "/brokers"},
         {},
-        r"closed the connection \d+ times in a row without a further znode, after \d+|did not come back within 2 s",
+        r"closed the connection \d+ times in a row without a further znode, after \d+|did not come back within 1 s",
     ),
-    ("silent", {"silent": True}, {}, r"sent no further znode within 2 s, after 0"),
+    ("silent", {"silent": True}, {}, r"sent no further znode within 1 s, after 0"),
     (
-        "one byte a second",
-        {"drips": 1.0},
+        "a byte each half second",
+        {"drips": 0.5},
         {},
-        r"sent no further znode within 2 s, after 0|did not come back within 2 s",
+        r"sent no further znode within 1 s, after 0|did not come back within 1 s",
     ),
     ("giant reply", {"claims": 1 << 30}, {}, r"sent an invalid reply: a reply of 1073741824 bytes"),
     ("negative reply", {"claims": -5}, {}, r"sent an invalid reply: a reply of -5 bytes"),
