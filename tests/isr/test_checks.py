@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.captures import capture
+from tests.isr import plain as checks
 from tests.isr.logs import histories
-from transforms.isr import checks
+from transforms.isr.builder import bumps_on_shrink
 from transforms.isr.history import ClassifiedChange, Record, steps
 from transforms.isr.partition import RECOVERING, Change, PartitionState
 from transforms.isr.validate import Registration
@@ -180,7 +181,7 @@ def test_a_partition_of_one_replica_stays_recovering_for_ever() -> None:
 def test_when_a_shrink_raises_the_leader_epoch(
     release: tuple[int, int], level: int | None, migrating: bool, bumps: bool | None
 ) -> None:
-    assert checks.bumps_on_shrink(release, level, migrating) is bumps
+    assert bumps_on_shrink(release, level, migrating) is bumps
     if bumps is False:
         assert checks.shrinks_bump({}, bumps).not_applicable is not None
 

@@ -8,8 +8,9 @@ import pytest
 
 from tests.captures import capture
 from tests.isr.logs import CHANGE, histories, log_records
+from tests.isr.plain import churn, flapping
 from tests.pipeline import expected
-from transforms.isr.history import LOSSY, ChangeKind, ClassifiedChange, Record, churn, flapping, steps
+from transforms.isr.history import LOSSY, ChangeKind, ClassifiedChange, Record, steps
 from transforms.isr.partition import CLEARED, RECOVERING, Change, PartitionState, change_of, merged, state_of
 
 RELEASE = "4.3.1-kraft"

@@ -1,4 +1,4 @@
-"""The rules a run asks of all partitions at once are those that `transforms.isr.checks` states of one partition."""
+"""The rules a run asks of all partitions at once are those that `tests.isr.plain` states of one partition."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from schemas.entities.partitions import PARTITIONS
+from tests.isr import plain as checks
 from transforms.frames import columns_of, frame
-from transforms.isr import checks
 from transforms.isr.partition import PartitionState, state_of
 from transforms.isr.validate import Registration
 from transforms.isr.violations import Present

@@ -13,10 +13,11 @@ import pytest
 from schemas.gold import DOWNGRADE_READINESS, FEATURE_MATRIX, ISR_AUDIT, ISR_HISTORY
 from tests.captures import capture
 from tests.isr.logs import Stories, log_records, partition_records
+from tests.isr.plain import churn, flapping
 from tests.pipeline import expected
 from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 from transforms.isr.frames import step_of
-from transforms.isr.history import HOUR, LOSSY, ClassifiedChange, churn, flapping, steps
+from transforms.isr.history import HOUR, LOSSY, ClassifiedChange, steps
 
 pytestmark = pytest.mark.slow
 KRAFT = "4.3.1-kraft"

@@ -127,6 +127,13 @@ class Builder:
         return () if leads and last else None
 
 
+def bumps_on_shrink(release: tuple[int, int], metadata_version: int | None, migrating: bool) -> bool | None:
+    """Whether a shrinking ISR raises the leader epoch (S§3.3); None if the level decides and is unknown."""
+    if release < (3, 6) or migrating:
+        return True
+    return None if metadata_version is None else metadata_version < 12
+
+
 def completes(proposal: Proposal, release: tuple[int, int]) -> bool:
     """Tell whether a proposed state completes its reassignment (`PartitionReassignmentReplicas`; S§3.3).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -43,6 +43,7 @@ ELECTIONS = (
 )
 # Elections that can lose data that was acknowledged.
 LOSSY = (ChangeKind.LAST_KNOWN_LEADER_ELECTION, ChangeKind.UNCLEAN_ELECTION)
+HOUR = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -216,57 +217,3 @@ def _elr(before: PartitionState, after: PartitionState) -> list[ChangeKind]:
     gained = set(after.elr) - set(before.elr)
     lost = set(before.elr) - set(after.elr)
     return [*([ChangeKind.ELR_GAINED] if gained else []), *([ChangeKind.ELR_LOST] if lost else [])]
-
-
-HOUR = 3_600_000
-
-
-@dataclass(frozen=True)
-class Churn:
-    """How often brokers left and came back into ISRs in one hour (`hour` is its start, milliseconds since the epoch)."""
-
-    subject: str
-    hour: int
-    shrinks: int
-    expansions: int
-
-
-def churn(histories: Mapping[str, Iterable[ClassifiedChange]]) -> list[Churn]:
-    """Shrinks and expansions per partition and per broker and hour, the worst first (ISR-08).
-
-    `histories` are the steps of partitions by name; brokers are `broker N`. A change by several brokers counts once for
-    the partition and once for each of them.
-    """
-    counts: dict[tuple[str, int], list[int]] = {}
-    for name, history in histories.items():
-        for step in history:
-            if step.before is None:
-                continue
-            hour = step.time - step.time % HOUR
-            for column, members in ((0, step.left), (1, step.joined)):
-                for subject in [name, *(f"broker {member}" for member in members)] if members else []:
-                    counts.setdefault((subject, hour), [0, 0])[column] += 1
-    rows = [Churn(subject, hour, *numbers) for (subject, hour), numbers in counts.items()]
-    return sorted(rows, key=lambda row: (-row.shrinks - row.expansions, row.subject, row.hour))
-
-
-def flapping(history: Iterable[ClassifiedChange], least: int, within: int = HOUR) -> dict[int, int]:
-    """Brokers that left and came back into one partition's ISR at least `least` times in turn within `within` ms.
-
-    Gives the largest number of alternations of each such broker.
-    """
-    moves: dict[int, list[int]] = {}
-    for step in history:
-        if step.before is not None:
-            for member in (*step.left, *step.joined):
-                moves.setdefault(member, []).append(step.time)
-    return {member: most for member, times in sorted(moves.items()) if (most := _most_within(times, within)) >= least}
-
-
-def _most_within(times: list[int], within: int) -> int:
-    most = first = 0
-    for last, time in enumerate(times):
-        while time - times[first] > within:
-            first += 1
-        most = max(most, last - first + 1)
-    return most

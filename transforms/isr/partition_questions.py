@@ -12,7 +12,7 @@ import polars as pl
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.kraft.records import CLEAR_ELR, PARTITION, PARTITION_TYPES
 from transforms.features.update import ELR
-from transforms.isr.checks import bumps_on_shrink
+from transforms.isr.builder import bumps_on_shrink
 from transforms.isr.frames import step_of
 from transforms.isr.history import ClassifiedChange, Record, steps
 from transforms.isr.hourly import RECORD

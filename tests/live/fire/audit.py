@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.isr import plain as checks
 from tests.live.fire.log import Row, checkpoint
 from tests.live.fire.world import Partition, World
 from transforms.features.update import ELR
-from transforms.isr import checks
 from transforms.isr.partition import PartitionState
 from transforms.kraft.replay.entities import DELETE, PATCH, READERS
 from transforms.kraft.replay.entities.event import EventReader

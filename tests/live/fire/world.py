@@ -13,7 +13,7 @@ from schemas.kraft.enums import DIRECTORY_MIGRATING
 from schemas.kraft.feature_levels import KRAFT_VERSION
 from tests.live.fire.log import Row
 from transforms.features.update import ELR
-from transforms.isr.checks import bumps_on_shrink
+from transforms.isr.builder import bumps_on_shrink
 from transforms.isr.history import ClassifiedChange, classify
 from transforms.isr.partition import CLEARED, Change, PartitionState, change_of, merged
 from transforms.isr.validate import Controller, ControllerMode, Registration, offline_replicas

@@ -9,7 +9,7 @@ from schemas.checks import BY_ZOOKEEPER, KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from transforms.features.levels import release_tuple
-from transforms.isr.checks import bumps_on_shrink
+from transforms.isr.builder import bumps_on_shrink
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, Milestone
 from transforms.reconcile.judge import kraft_health

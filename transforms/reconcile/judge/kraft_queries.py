@@ -142,7 +142,7 @@ def _name() -> pl.Expr:
 
 
 def _isr_rules() -> list[RowRule]:
-    """ISR-01 to ISR-03, of both sides (`transforms.isr.checks` has each rule for a single partition)."""
+    """ISR-01 to ISR-03, of both sides."""
     name, isr, replicas, leader = _name(), pl.col("isr"), pl.col("replicas"), pl.col("leader")
     strangers = except_ids(isr, replicas)
     foreign = pl.concat_str(

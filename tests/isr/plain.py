@@ -1,13 +1,11 @@
-"""The ISR checks (S§8.3) on single partitions, their histories and both stores' rows: small facts in, an outcome out.
-
-A check whose rows are missing is `unknown`, never a pass.
-"""
+"""The ISR checks (S§8.3) in the plainest way: on single partitions and their histories. What the rules over columns are compared with."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from transforms.isr.history import LOSSY, ChangeKind, ClassifiedChange, flapping
+from transforms.isr.history import HOUR, LOSSY, ChangeKind, ClassifiedChange
 from transforms.isr.partition import NO_LEADER, PartitionState
 from transforms.isr.validate import Registration, listed
 from transforms.outcome import Outcome, found, not_applicable, unknown
@@ -119,13 +117,6 @@ def epochs_follow(histories: Mapping[str, Sequence[ClassifiedChange]] | None, ke
                 f"the records make {ours.leader_epoch} and {ours.partition_epoch}"
             )
     return found(texts)
-
-
-def bumps_on_shrink(release: tuple[int, int], metadata_version: int | None, migrating: bool) -> bool | None:
-    """Whether a shrinking ISR raises the leader epoch (S§3.3); None if the level decides and is unknown."""
-    if release < (3, 6) or migrating:
-        return True
-    return None if metadata_version is None else metadata_version < 12
 
 
 def shrinks_bump(histories: Mapping[str, Sequence[ClassifiedChange]] | None, bumps: bool | None) -> Outcome:
@@ -344,3 +335,54 @@ def kraft_epochs_lead(zookeeper: Partitions | None, kraft: Partitions | None) ->
         for name, state in zookeeper.items()
         if name in kraft and state.leader_epoch > kraft[name].leader_epoch
     )
+
+
+@dataclass(frozen=True)
+class Churn:
+    """How often brokers left and came back into ISRs in one hour (`hour` is its start, milliseconds since the epoch)."""
+
+    subject: str
+    hour: int
+    shrinks: int
+    expansions: int
+
+
+def churn(histories: Mapping[str, Iterable[ClassifiedChange]]) -> list[Churn]:
+    """Shrinks and expansions per partition and per broker and hour, the worst first (ISR-08).
+
+    `histories` are the steps of partitions by name; brokers are `broker N`. A change by several brokers counts once for
+    the partition and once for each of them.
+    """
+    counts: dict[tuple[str, int], list[int]] = {}
+    for name, history in histories.items():
+        for step in history:
+            if step.before is None:
+                continue
+            hour = step.time - step.time % HOUR
+            for column, members in ((0, step.left), (1, step.joined)):
+                for subject in [name, *(f"broker {member}" for member in members)] if members else []:
+                    counts.setdefault((subject, hour), [0, 0])[column] += 1
+    rows = [Churn(subject, hour, *numbers) for (subject, hour), numbers in counts.items()]
+    return sorted(rows, key=lambda row: (-row.shrinks - row.expansions, row.subject, row.hour))
+
+
+def flapping(history: Iterable[ClassifiedChange], least: int, within: int = HOUR) -> dict[int, int]:
+    """Brokers that left and came back into one partition's ISR at least `least` times in turn within `within` ms.
+
+    Gives the largest number of alternations of each such broker.
+    """
+    moves: dict[int, list[int]] = {}
+    for step in history:
+        if step.before is not None:
+            for member in (*step.left, *step.joined):
+                moves.setdefault(member, []).append(step.time)
+    return {member: most for member, times in sorted(moves.items()) if (most := _most_within(times, within)) >= least}
+
+
+def _most_within(times: list[int], within: int) -> int:
+    most = first = 0
+    for last, time in enumerate(times):
+        while time - times[first] > within:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
