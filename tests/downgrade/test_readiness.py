@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.captures import capture
+from tests.downgrade.trees import TreeEvidence, of_tree
 from tests.features.clusters import cluster
 from tests.isr.logs import log_records
-from transforms.downgrade.evidence import TRACES, TreeEvidence, of_tree
+from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
     BY_FEATURE,
     BY_ID,
