@@ -12,8 +12,7 @@ from schemas.entities.partitions import PARTITIONS
 from schemas.kraft.enums import DIRECTORY_MIGRATING
 from tests.downgrade.trees import of_tree
 from tests.zookeeper.trees import dump_batches
-from transforms.downgrade.evidence import TRACES
-from transforms.downgrade.frames import TreeFormats, formats_of_log, seen
+from transforms.downgrade.evidence import TRACES, TreeFormats, formats_of_log, seen
 from transforms.downgrade.ledger import OF_KRAFT, Seen
 from transforms.frames import columns_of, frame
 

@@ -1,17 +1,22 @@
-"""Where a ZooKeeper tree shows each persistent format, and what `/feature` says."""
+"""Where a tree and KRaft's partitions show each persistent format: how many rows have it, and where one of them is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transforms.downgrade.ledger import FeatureZnode
+import polars as pl
+
+from schemas.kraft.enums import DIRECTORY_MIGRATING
+from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, Seen
 from transforms.zookeeper.read.reading import MalformedError, parse_text
 
 FEATURE_PATH = "/feature"
 _BROKER = r"^/brokers/ids/[0-9]{1,10}$"
 MESSAGE_FORMAT = "message.format.version"
+_EXAMPLE = "_example"
+_EMPTY = ("{}", "[]")
 
 
 @dataclass(frozen=True)
@@ -51,3 +56,85 @@ def feature_znode(document: Mapping[str, Any]) -> FeatureZnode | None:
     said = {name: value.get("max_version_level", 0) for name, value in features.items() if isinstance(value, dict)}
     levels = {name: level for name, level in said.items() if isinstance(level, int)}
     return FeatureZnode(version, document.get("status") == 1, levels)
+
+
+class TreeFormats:
+    """The formats of `TRACES` that the znodes of one tree have, counted as the tree is read."""
+
+    def __init__(self) -> None:
+        """Nothing was read."""
+        self._seen = dict.fromkeys(TRACES, Seen(0))
+
+    def add(self, znodes: pl.DataFrame) -> None:
+        """Take in some of the tree's znodes (path, data), each once."""
+        # Most znodes are ruled out by how their path begins, which costs far less than a pattern.
+        begin = {_prefix(trace) for traces in TRACES.values() for trace in traces}
+        likely = {prefix: znodes.filter(pl.col("path").str.starts_with(prefix)) for prefix in begin}
+        for name, traces in TRACES.items():
+            paths = [_showing(likely[_prefix(trace)], trace) for trace in traces]
+            # A znode may show one format in two ways.
+            new = paths[0] if len(paths) == 1 else pl.concat(paths).unique()
+            if len(new):
+                known = self._seen[name]
+                first = str(new.min())
+                self._seen[name] = Seen(known.total + len(new), min(known.example or first, first))
+
+    def answer(self) -> list[dict[str, Any]]:
+        """One row, for `seen`: how many znodes have a format, and the first one's path (`<id>_example`); none without any."""
+        if not any(each.total for each in self._seen.values()):
+            return []
+        row: dict[str, Any] = {}
+        for name, each in self._seen.items():
+            row |= {name: each.total, name + _EXAMPLE: each.example or None}
+        return [row]
+
+
+def _prefix(trace: Trace) -> str:
+    """How the path of a znode with a format begins."""
+    return trace.pattern.removeprefix("^").partition("[")[0].removesuffix("$")
+
+
+def _showing(znodes: pl.DataFrame, trace: Trace) -> pl.Series:
+    """Paths of the znodes that show a format, of those whose path begins as theirs."""
+    path, data = pl.col("path"), pl.col("data")
+    if trace.key is not None and not znodes.is_empty():
+        # Most do not have the key at all: a tree is mostly states of partitions.
+        znodes = znodes.filter(data.str.contains(f'"{trace.key}"', literal=True))
+    if not znodes.is_empty():
+        znodes = znodes.filter(path.str.contains(trace.pattern))
+    if trace.key is not None and not znodes.is_empty():
+        value = data.str.json_path_match(f"$.{trace.key}")
+        there = ~value.is_in(_EMPTY) if trace.least is None else value.cast(pl.Int32, strict=False) >= trace.least
+        znodes = znodes.filter(there)
+    return znodes["path"]
+
+
+def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame) -> list[dict[str, Any]]:
+    """The same of KRaft's formats, from silver rows of KRaft's partitions and configurations; none without any."""
+    if partitions.is_empty() and configs.is_empty():
+        return []
+    placed = pl.col("directories").list.eval(pl.element() != DIRECTORY_MIGRATING).list.any()
+    held = pl.col("eligible_leader_replicas").list.len() > 0
+    of_type = pl.col("resource_type")
+    having = (
+        ("PARTITION", partitions.filter(placed)),
+        ("PARTITION", partitions.filter(held)),
+        ("CONFIG", configs.filter(of_type == "CLIENT_METRICS")),
+        ("CONFIG", configs.filter(of_type == "GROUP")),
+    )
+    row: dict[str, Any] = {}
+    for name, (records, rows) in zip(OF_KRAFT, having, strict=True):
+        newest = rows.select(pl.col("kraft_offset").max()).item()
+        example = None if newest is None else f"{records} records, offset {newest}"
+        row |= {name: rows.height, name + _EXAMPLE: example}
+    return [row]
+
+
+def seen(row: Mapping[str, Any] | None, formats: Sequence[str]) -> dict[str, Seen]:
+    """A row of these as the ledger takes it. Without a row nothing was there to have a format.
+
+    A format that the row of an earlier release of this audit does not have was not looked for, and is left out.
+    """
+    if row is None:
+        return dict.fromkeys(formats, Seen(0))
+    return {name: Seen(row[name], row[name + _EXAMPLE] or "") for name in formats if name in row}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schemas.bronze import QUARANTINE, ZK_ZNODES
 from schemas.checks import ZOOKEEPER
-from transforms.downgrade.frames import TreeFormats
+from transforms.downgrade.evidence import TreeFormats
 from transforms.frames import columns_of, from_arrow, shaped
 from transforms.reconcile.judge.kip_tables import FeatureLook
 from transforms.reconcile.judge.znode_look import ZnodeLook

@@ -13,8 +13,7 @@ import polars as pl
 from schemas.checks import BY_ZOOKEEPER, KRAFT, ZOOKEEPER, Phase
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrHistory, IsrLine
-from transforms.downgrade import frames as formats
-from transforms.downgrade.evidence import FEATURE_PATH, MESSAGE_FORMAT, TRACES, document_of, feature_znode
+from transforms.downgrade import evidence
 from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, shown
 from transforms.downgrade.ordering import Configurations, violations
 from transforms.downgrade.readiness import (
@@ -56,13 +55,13 @@ def questions(
         end = side.plan.leading.last_append_time
         if end is not None:
             answers["isr_audit"] = isr_audit(recent, partitions, configs, end, _WORST)
-        answers["kraft_formats"] = formats.formats_of_log(partitions, configs)
+        answers["kraft_formats"] = evidence.formats_of_log(partitions, configs)
     return answers
 
 
 def _topic_formats(configs: pl.DataFrame) -> list[dict[str, Any]]:
     """The message formats that topics have of their own: the first ones by name; no row where none has."""
-    own = configs.filter((pl.col("resource_type") == "TOPIC") & (pl.col("config") == MESSAGE_FORMAT))
+    own = configs.filter((pl.col("resource_type") == "TOPIC") & (pl.col("config") == evidence.MESSAGE_FORMAT))
     topics = own.select("resource_name", "value").unique().sort("resource_name", "value").head(_TOPICS)
     return [{"topics": topics.to_dicts()}] if topics.height else []
 
@@ -76,7 +75,7 @@ class FeatureLook:
 
     def add(self, znodes: pl.DataFrame) -> None:
         """Look at rows of bronze zk_znodes; of their columns `path` and `data` count."""
-        self._found += znodes.filter(pl.col("path") == FEATURE_PATH).select("data").to_dicts()
+        self._found += znodes.filter(pl.col("path") == evidence.FEATURE_PATH).select("data").to_dicts()
 
     def answers(self) -> dict[str, list[dict[str, Any]]]:
         """The answer `feature_znode`: a row with the znode's data, where there is one."""
@@ -161,9 +160,9 @@ def state_of(
     by_kraft = MetadataMode.DUAL_WRITE if facts.phase is Phase.DUAL_WRITE else MetadataMode.KRAFT
     mode = MetadataMode.ZOOKEEPER if facts.phase in BY_ZOOKEEPER else by_kraft
     in_tree = ZOOKEEPER in facts.collected
-    seen = formats.seen(Answers(answers).first("formats"), tuple(TRACES)) if in_tree else {}
+    seen = evidence.seen(Answers(answers).first("formats"), tuple(evidence.TRACES)) if in_tree else {}
     if side is not None:
-        seen |= formats.seen(Answers(answers).first("kraft_formats"), OF_KRAFT)
+        seen |= evidence.seen(Answers(answers).first("kraft_formats"), OF_KRAFT)
     state = KnownCluster(
         mode,
         release,
@@ -197,8 +196,8 @@ def _release(text: str | None) -> tuple[int, int] | None:
 def feature_znode_of(answers: Rows) -> FeatureZnode | None:
     """The tree's `/feature`; None without a readable one."""
     row = Answers(answers).first("feature_znode")
-    document = None if row is None else document_of(row.get("data"))
-    return None if document is None else feature_znode(document)
+    document = None if row is None else evidence.document_of(row.get("data"))
+    return None if document is None else evidence.feature_znode(document)
 
 
 def _znode_versions(facts: Facts) -> dict[int, int]:
