@@ -21,7 +21,6 @@ from transforms.downgrade.ledger import (
     FORMATS,
     OF_FILES,
     OF_KRAFT,
-    OF_ZOOKEEPER,
     Effect,
     FeatureZnode,
     Seen,
@@ -45,7 +44,7 @@ from transforms.features.update import Cluster
 from transforms.reconcile.judge.kip_tables import settings_of
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
-NOTHING = {name: Seen(0) for name in (*OF_ZOOKEEPER, *OF_KRAFT)}
+NOTHING = {name: Seen(0) for name in (*TRACES, *OF_KRAFT)}
 ZK = KnownCluster(MetadataMode.ZOOKEEPER, (3, 9), NOTHING, znode_versions={0: 4}, configurations={0: {IBP: "2.0"}})
 TARGETS = ((3, 6), (3, 3), (2, 7), (2, 3))
 
@@ -86,8 +85,8 @@ def test_each_format_of_zookeeper_by_release(name: str) -> None:
     assert outcomes(readiness(unseen, below), title) == (set() if effect == "safe" else {"unknown"})
 
 
-def test_every_format_that_a_tree_shows_has_a_trace() -> None:
-    assert set(TRACES) == set(OF_ZOOKEEPER)
+def test_every_trace_is_of_a_format() -> None:
+    assert set(TRACES) <= set(BY_ID)
     assert {entry.id for entry in FORMATS} >= set(LEDGER)
     assert all(entry.below is not Effect.READS or entry.reads_from for entry in FORMATS)
 

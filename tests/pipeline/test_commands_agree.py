@@ -21,9 +21,8 @@ from schemas.report import DowngradeReadiness
 from tests.captures import KRAFT_VERSIONS, VERSIONS, capture, stages
 from tests.pipeline.audits import Audit, Content, Preparation, in_fleet, settings_content
 from tests.pipeline.conftest import CAPTURES
-from transforms.downgrade.ledger import shown
 from transforms.downgrade.readiness import LineOutcome, floor_of, readiness, targets
-from transforms.features.levels import release_tuple
+from transforms.features.levels import release_name, release_tuple
 from transforms.features.matrix import matrix
 from transforms.reconcile.compare.divergences import LOCATED
 from transforms.reconcile.judge.summary import may_compare
@@ -130,7 +129,7 @@ def differences(audit: Audit, past: PastRun) -> list[str]:
 
 
 def _downgrades(state: Any) -> tuple[Any, ...]:
-    judged = [(shown(release), readiness(state, release)) for release in targets(state)]
+    judged = [(release_name(release), readiness(state, release)) for release in targets(state)]
     floor = floor_of(state)
     reasons = {
         name: (
@@ -144,7 +143,7 @@ def _downgrades(state: Any) -> tuple[Any, ...]:
         )
         for name, each in judged
     }
-    return state.mode.value, None if floor is None else shown(floor), reasons
+    return state.mode.value, None if floor is None else release_name(floor), reasons
 
 
 def _told(report: DowngradeReadiness) -> tuple[Any, ...]:
@@ -152,7 +151,7 @@ def _told(report: DowngradeReadiness) -> tuple[Any, ...]:
         target.release: (target.verdict, [(each.outcome, each.reason, each.evidence) for each in target.reasons])
         for target in report.targets
     }
-    assert all(shown(release_tuple(name)) == name for name in reasons)
+    assert all(release_name(release_tuple(name)) == name for name in reasons)
     return report.mode, report.floor, reasons
 
 

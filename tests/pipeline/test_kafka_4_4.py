@@ -18,8 +18,8 @@ from tests.kraft.dumps import DumpedRecord, read_dump
 from tests.kraft.encoder import batch
 from tests.pipeline.audits import Audit, Content, Preparation, in_fleet, settings_content
 from tests.pipeline.logs import next_offset, record, writable_copy
-from transforms.downgrade.ledger import shown
 from transforms.downgrade.readiness import LineOutcome, floor_of, readiness, targets
+from transforms.features.levels import release_name
 
 RELEASE = "4.4.0-kraft"
 STAGES = (
@@ -164,9 +164,9 @@ def test_the_command_downgrade_says_what_the_report_says_of_a_misleading_record(
     assert report is not None
     past = past_run(Finished(audit.warehouse, audit.cluster), audit.run_id)
     state = state_of(past_cluster(past))
-    assert [shown(release) for release in targets(state)] == [target.release for target in report.targets]
+    assert [release_name(release) for release in targets(state)] == [target.release for target in report.targets]
     floor = floor_of(state)
-    assert (None if floor is None else shown(floor)) == report.floor
+    assert (None if floor is None else release_name(floor)) == report.floor
     for release, target in zip(targets(state), report.targets, strict=True):
         judged = readiness(state, release)
         lines = [line for line in judged.lines if line.outcome is not LineOutcome.SAFE] or list(judged.lines)

@@ -1,4 +1,4 @@
-"""The ledger of persistent formats (S§10.3): since when each is written, its evidence, and the effect of a downgrade below it."""
+"""The ledger of persistent formats (S§10.3): the first release that reads each, its evidence, and the effect of a downgrade below it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from schemas.kraft.feature_levels import (
     TRANSACTION_VERSION,
 )
 from schemas.kraft.metadata_versions import CIDR_HOSTS_FROM, FEATURE_NAME, UNREGISTER_CONTROLLERS_FROM
-
-Release = tuple[int, int]
+from transforms.features.levels import Release
 
 
 class Effect(StrEnum):
@@ -39,7 +38,6 @@ class Format:
 
     id: str
     title: str
-    written_from: str
     reads_from: Release
     below: Effect
     effect: str
@@ -55,7 +53,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "broker_znode_v5",
         "broker znodes of version 5",
-        "inter.broker.protocol.version 2.7-IV0",
         (2, 7),
         Effect.READS,
         "older brokers read version 5 as well",
@@ -64,7 +61,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "reassignment_keys",
         "reassignments in topic znodes",
-        "Kafka 2.4",
         (2, 4),
         Effect.LOSES,
         "older controllers ignore adding and removing replicas and drop them: reassignments in progress are forgotten",
@@ -73,7 +69,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "topic_id",
         "topic ids",
-        "inter.broker.protocol.version 2.8-IV0",
         (2, 8),
         Effect.LOSES,
         "older controllers drop the id when they write an assignment: the topic gets another id later",
@@ -82,7 +77,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "leader_recovery_state",
         "leader recovery states",
-        "inter.broker.protocol.version 3.2-IV0",
         (3, 2),
         Effect.LOSES,
         "older controllers ignore it: that a leader is recovering from an unclean election is forgotten",
@@ -91,7 +85,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "prefixed_acls",
         "prefixed ACLs",
-        "inter.broker.protocol.version 2.0-IV1",
         (2, 0),
         Effect.LOSES,
         "older authorizers do not see them: access changes",
@@ -100,7 +93,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "token_v3",
         "delegation tokens of version 3",
-        "Kafka 3.3, with any inter.broker.protocol.version",
         (3, 3),
         Effect.REFUSES,
         "older brokers refuse to read every token",
@@ -109,7 +101,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "controller_v2",
         "the controller's znode of version 2",
-        "Kafka 3.4",
         (3, 4),
         Effect.READS,
         "older brokers ignore the field that it adds",
@@ -118,7 +109,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "offset_commit_v3",
         "offset commits of version 3",
-        "inter.broker.protocol.version 2.1-IV1",
         (2, 1),
         Effect.REFUSES,
         "older group coordinators can't load them",
@@ -127,7 +117,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "group_metadata_v3",
         "group metadata of version 3",
-        "inter.broker.protocol.version 2.3-IV0",
         (2, 3),
         Effect.REFUSES,
         "older group coordinators can't load them",
@@ -136,7 +125,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "directory_ids",
         "log directory ids of partitions",
-        "metadata.version 3.7-IV2 (17)",
         (3, 7),
         Effect.LOSES,
         "which log directory holds a replica is forgotten",
@@ -145,7 +133,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "eligible_leader_replicas",
         "eligible leader replicas",
-        "eligible.leader.replicas.version 1",
         (4, 0),
         Effect.LOSES,
         "who may lead a partition whose ISR is too small is forgotten",
@@ -154,7 +141,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "client_metrics_configs",
         "configurations of client metrics",
-        "Kafka 3.7, at any metadata.version",
         (3, 7),
         Effect.LOSES,
         _UNKNOWN_TYPE,
@@ -163,7 +149,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "group_configs",
         "configurations of groups",
-        "Kafka 4.0, at any metadata.version",
         (4, 0),
         Effect.LOSES,
         _UNKNOWN_TYPE,
@@ -172,7 +157,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "cordoned_directories",
         "cordoned log directories",
-        "metadata.version 4.3-IV0 (30)",
         (4, 3),
         Effect.LOSES,
         "older controllers put new replicas into them again",
@@ -182,7 +166,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "cidr_acls",
         "ACLs with hosts in CIDR notation",
-        "metadata.version 4.4-IV1 (32)",
         (4, 4),
         Effect.LOSES,
         "older authorizers compare the host letter by letter: such an ALLOW or DENY has no effect",
@@ -192,7 +175,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "controller_unregistration",
         "records of unregistered controllers",
-        "metadata.version 4.4-IV2 (33)",
         (4, 4),
         Effect.REFUSES,
         "older nodes can't replay them: they do not start",
@@ -202,7 +184,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "transaction_state_v1",
         "transaction states of version 1",
-        "transaction.version 1",
         (3, 4),
         Effect.REFUSES,
         "older transaction coordinators, and those of 3.4.0, can't load them",
@@ -212,7 +193,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "group_records",
         "records of types that __consumer_offsets did not have before",
-        "group.version 1",
         (3, 4),
         Effect.REFUSES,
         "older group coordinators, and those of 3.4.0, can't load a partition that has them, nor any of its groups",
@@ -222,7 +202,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "consumer_group_records",
         "records of groups of the consumer protocol",
-        "group.version 1",
         (4, 0),
         Effect.LOSES,
         "older group coordinators ignore them: those groups lose their members, and keep their offsets",
@@ -232,7 +211,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "share_group_records",
         "records of share groups",
-        "share.version 1",
         (4, 1),
         Effect.LOSES,
         "older group coordinators ignore them: those groups are lost",
@@ -242,7 +220,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "share_group_state",
         "states of share partitions",
-        "share.version 1",
         (4, 1),
         Effect.LOSES,
         "older brokers have no share coordinator: what was delivered and acknowledged is forgotten",
@@ -252,7 +229,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "streams_group_records",
         "records of groups of the streams protocol",
-        "streams.version 1",
         (4, 2),
         Effect.LOSES,
         "older group coordinators ignore them: those groups lose their members, and keep their offsets",
@@ -262,7 +238,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "quorum_state_v1",
         "quorum-state files of data version 1",
-        "kraft.version 1",
         (3, 9),
         Effect.REFUSES,
         "older controllers can't read them: they do not start",
@@ -272,7 +247,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "index_files",
         "offset, time and transaction indexes",
-        "Kafka 0.11",
         (0, 11),
         Effect.READS,
         "they are rebuilt from the log",
@@ -281,7 +255,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "producer_snapshot",
         "producer snapshots of version 1",
-        "Kafka 0.11",
         (0, 11),
         Effect.READS,
         "they are rebuilt from the log",
@@ -290,7 +263,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "leader_epoch_checkpoint",
         "leader epoch checkpoints of version 0",
-        "Kafka 0.11",
         (0, 11),
         Effect.READS,
         "older brokers have none",
@@ -299,7 +271,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "offset_checkpoints",
         "replication, recovery, log start and cleaner checkpoints of version 0",
-        "Kafka 0.11",
         (0, 11),
         Effect.READS,
         "older brokers rewrite those that they support",
@@ -309,7 +280,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "partition_metadata",
         "partition.metadata files",
-        "inter.broker.protocol.version 2.8-IV0",
         (2, 8),
         Effect.READS,
         "older brokers ignore them; if a topic gets another id later, its files must be deleted first",
@@ -318,7 +288,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "directory_id_file",
         "directory ids in meta.properties",
-        "Kafka 3.7",
         (3, 7),
         Effect.READS,
         "older nodes ignore them, in version 0 as in version 1",
@@ -327,16 +296,7 @@ FORMATS: tuple[Format, ...] = (
 )
 BY_ID: Mapping[str, Format] = {entry.id: entry for entry in FORMATS}
 # Formats that no tree and no log shows: the protocol that a broker wrote by is all there is.
-BY_PROTOCOL: Mapping[str, Release] = {"offset_commit_v3": (2, 1), "group_metadata_v3": (2, 3)}
-OF_ZOOKEEPER = (
-    "broker_znode_v5",
-    "reassignment_keys",
-    "topic_id",
-    "leader_recovery_state",
-    "prefixed_acls",
-    "token_v3",
-    "controller_v2",
-)
+BY_PROTOCOL = ("offset_commit_v3", "group_metadata_v3")
 OF_KRAFT = ("directory_ids", "eligible_leader_replicas", "client_metrics_configs", "group_configs")
 # Formats that only a finalised level shows, and files that every broker writes.
 BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
@@ -365,8 +325,3 @@ class FeatureZnode:
     version: int
     enabled: bool
     features: Mapping[str, int] = field(default_factory=dict)
-
-
-def shown(release: Release) -> str:
-    """A release as it is written."""
-    return f"{release[0]}.{release[1]}"

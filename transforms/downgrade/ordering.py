@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from transforms.downgrade.ledger import Release, shown
+from transforms.features.levels import Release, release_name
 
 IBP = "inter.broker.protocol.version"
 MESSAGE_FORMAT = "log.message.format.version"
@@ -94,7 +94,7 @@ def _of_topics(configurations: Configurations, topic_formats: Mapping[str, str])
         return []
     lowest = min(limits)
     return [
-        f"topic {topic}: message.format.version {value} is above the brokers' message format {shown(lowest)}"
+        f"topic {topic}: message.format.version {value} is above the brokers' message format {release_name(lowest)}"
         for topic, value in sorted(topic_formats.items())
         if (parsed := version_of(value)) is not None and parsed > lowest
     ]

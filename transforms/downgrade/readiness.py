@@ -7,21 +7,20 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, MINIMUM_LEVEL_4X, level_name
+from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
     BY_FEATURE,
     BY_ID,
     BY_PROTOCOL,
     OF_FILES,
     OF_KRAFT,
-    OF_ZOOKEEPER,
     Effect,
     FeatureZnode,
-    Release,
     Seen,
-    shown,
 )
 from transforms.downgrade.ordering import IBP, Configurations, version_of
 from transforms.features.levels import (
+    Release,
     highest_of,
     is_known_level,
     latest_of,
@@ -185,28 +184,32 @@ def _first_with(feature: str, level: int) -> Release | None:
 
 def render(judged: Readiness) -> list[str]:
     """Lines for a terminal: the verdict, then every reason with its evidence."""
-    floor = "" if judged.floor is None else f"; the lowest release that reads everything is {shown(judged.floor)}"
+    floor = (
+        "" if judged.floor is None else f"; the lowest release that reads everything is {release_name(judged.floor)}"
+    )
     return [
-        f"Downgrade to {shown(judged.target)}: {judged.verdict.value}{floor}",
+        f"Downgrade to {release_name(judged.target)}: {judged.verdict.value}{floor}",
         *(f"  {line.outcome.value:<8} {line.what}  [{line.evidence}]" for line in judged.lines),
     ]
 
 
 def _lines(state: KnownCluster, target: Release) -> Iterator[Line]:
     if state.release is not None and target > state.release:
-        what = f"{shown(target)} is newer than the cluster's release {shown(state.release)}: that is an upgrade"
+        what = f"{release_name(target)} is newer than the cluster's release {release_name(state.release)}: that is an upgrade"
         yield Line(LineOutcome.BLOCKED, what, "the nodes' registrations")
         return
     if state.mode is MetadataMode.KRAFT:
         yield from _kraft(state, target)
         return
     if target > LAST_ZOOKEEPER:
-        yield Line(LineOutcome.BLOCKED, f"Kafka {shown(target)} has no ZooKeeper mode", f"mode {state.mode.value}")
+        yield Line(
+            LineOutcome.BLOCKED, f"Kafka {release_name(target)} has no ZooKeeper mode", f"mode {state.mode.value}"
+        )
     if state.mode is MetadataMode.DUAL_WRITE:
         yield from _dual_write(state, target)
     yield from _protocol(state, target)
     yield from _feature_znode(state, target)
-    for name in OF_ZOOKEEPER:
+    for name in TRACES:
         yield from _format(name, state, target)
     yield from _topic_data(state, target)
     yield from _files(target)
@@ -238,7 +241,9 @@ def _format(name: str, state: KnownCluster, target: Release) -> Iterator[Line]:
     entry, seen = BY_ID[name], state.seen.get(name)
     if target >= entry.reads_from:
         if seen is not None and seen.total:
-            yield Line(LineOutcome.SAFE, f"{entry.title} ({seen.total}): {shown(target)} reads them", seen.example)
+            yield Line(
+                LineOutcome.SAFE, f"{entry.title} ({seen.total}): {release_name(target)} reads them", seen.example
+            )
         return
     if seen is None:
         if entry.below is not Effect.READS:
@@ -270,7 +275,7 @@ def _in_file(conf: Mapping[str, str], release: Release | None) -> tuple[Release,
     if given is not None:
         parsed = version_of(given)
         return None if parsed is None else (parsed, given)
-    return None if release is None else (release, f"{shown(release)}, because it is not set")
+    return None if release is None else (release, f"{release_name(release)}, because it is not set")
 
 
 def _least_protocol(state: KnownCluster) -> tuple[Release, str] | None:
@@ -297,23 +302,25 @@ def _protocol(state: KnownCluster, target: Release) -> Iterator[Line]:
     known = _protocols(state)
     for who, (release, text) in sorted(known.items()):
         if release > target:
-            yield Line(LineOutcome.BLOCKED, f"{IBP} is {text}, which {shown(target)} does not support", who)
+            yield Line(LineOutcome.BLOCKED, f"{IBP} is {text}, which {release_name(target)} does not support", who)
     if any(release > target for release, _ in known.values()):
         return
     least = _least_protocol(state)
     if least is not None and least[0] > target:
         yield Line(
             LineOutcome.BLOCKED,
-            f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not support",
+            f"{IBP} was {release_name(least[0])} or later, which {release_name(target)} does not support",
             least[1],
         )
     elif not _all_brokers_known(state):
-        stated = "" if least is None else f"; it is {shown(least[0])} or later ({least[1]})"
+        stated = "" if least is None else f"; it is {release_name(least[0])} or later ({least[1]})"
         yield Line(
             LineOutcome.UNKNOWN, f"{IBP} is unknown for some brokers{stated}", "give the brokers' property files"
         )
     else:
-        yield Line(LineOutcome.SAFE, f"{IBP} is {shown(target)} or below on every broker", ", ".join(sorted(known)))
+        yield Line(
+            LineOutcome.SAFE, f"{IBP} is {release_name(target)} or below on every broker", ", ".join(sorted(known))
+        )
 
 
 def _all_brokers_known(state: KnownCluster) -> bool:
@@ -334,7 +341,7 @@ def _feature_znode(state: KnownCluster, target: Release) -> Iterator[Line]:
         what = f"finalised features ({names}) without their minimum level: the controller can't start"
         yield Line(LineOutcome.BLOCKED, what, f"/feature has version {znode.version}")
     else:
-        yield Line(LineOutcome.SAFE, f"finalised features ({names}): {shown(target)} reads them", "/feature")
+        yield Line(LineOutcome.SAFE, f"finalised features ({names}): {release_name(target)} reads them", "/feature")
 
 
 def _topic_data(state: KnownCluster, target: Release) -> Iterator[Line]:
@@ -342,17 +349,19 @@ def _topic_data(state: KnownCluster, target: Release) -> Iterator[Line]:
     proofs = [(release, who) for who, (release, _) in _protocols(state).items()]
     least = _least_protocol(state)
     highest = max([*proofs, *([least] if least is not None else [])], default=None)
-    for name, since in BY_PROTOCOL.items():
+    for name in BY_PROTOCOL:
         entry = BY_ID[name]
         if target >= entry.reads_from:
             continue
-        if highest is None or highest[0] < since:
+        if highest is None or highest[0] < entry.reads_from:
             yield Line(
                 LineOutcome.UNKNOWN, f"{entry.title}: they are not in the metadata", "give the brokers' property files"
             )
         else:
             yield Line(
-                LineOutcome.BLOCKED, f"{entry.title}: {entry.effect}", f"protocol {shown(highest[0])}: {highest[1]}"
+                LineOutcome.BLOCKED,
+                f"{entry.title}: {entry.effect}",
+                f"protocol {release_name(highest[0])}: {highest[1]}",
             )
 
 
@@ -370,7 +379,7 @@ def _dual_write(state: KnownCluster, target: Release) -> Iterator[Line]:
         else f"ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}"
     )
     if target < FIRST_MIGRATION:
-        what = f"a migration is in progress, which {shown(target)} does not support: roll it back first"
+        what = f"a migration is in progress, which {release_name(target)} does not support: roll it back first"
         yield Line(LineOutcome.BLOCKED, what, where)
         return
     level, highest = (state.finalised or {}).get(FEATURE_NAME), latest_of(target)
@@ -393,7 +402,7 @@ def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
         if target < FIRST_KRAFT:
             yield Line(LineOutcome.BLOCKED, back, f"ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}")
     if target < FIRST_KRAFT:
-        yield Line(LineOutcome.BLOCKED, f"Kafka {shown(target)} does not run in KRaft mode", "the metadata log")
+        yield Line(LineOutcome.BLOCKED, f"Kafka {release_name(target)} does not run in KRaft mode", "the metadata log")
         return
     yield from _beyond_ledger(state, target)
     if state.finalised is None:
@@ -449,16 +458,20 @@ def _asked(
 def _level(state: KnownCluster, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
     level, highest, where = finalised.get(FEATURE_NAME), latest_of(target), _level_record(state)
     if level is None or highest is None:
-        what = "no metadata.version is finalised" if level is None else f"the levels of {shown(target)} are unknown"
+        what = (
+            "no metadata.version is finalised" if level is None else f"the levels of {release_name(target)} are unknown"
+        )
         yield Line(LineOutcome.UNKNOWN, what, where)
         return
     if target >= (4, 0) and level < MINIMUM_LEVEL_4X:
         yield Line(
-            LineOutcome.BLOCKED, f"metadata.version {level_name(level)} is below what {shown(target)} starts at", where
+            LineOutcome.BLOCKED,
+            f"metadata.version {level_name(level)} is below what {release_name(target)} starts at",
+            where,
         )
         return
     if level <= highest:
-        yield Line(LineOutcome.SAFE, f"metadata.version {level_name(level)}: {shown(target)} supports it", where)
+        yield Line(LineOutcome.SAFE, f"metadata.version {level_name(level)}: {release_name(target)} supports it", where)
         return
     verdict, message = _asked(state, finalised, target, Update(FEATURE_NAME, highest, RequestKind.SAFE_DOWNGRADE))
     step = f"metadata.version {level_name(level)} must be lowered to {level_name(highest)} first"
@@ -481,9 +494,9 @@ def _features(state: KnownCluster, finalised: Mapping[str, int], target: Release
         if not is_known_level(name, level):
             yield Line(LineOutcome.UNKNOWN, f"{name} {level} is a level that this audit does not support", where)
         elif highest is None:
-            yield Line(LineOutcome.UNKNOWN, f"the levels of {name} in {shown(target)} are unknown", where)
+            yield Line(LineOutcome.UNKNOWN, f"the levels of {name} in {release_name(target)} are unknown", where)
         elif level <= highest:
-            yield Line(LineOutcome.SAFE, f"{name} {level}: {shown(target)} supports it", where)
+            yield Line(LineOutcome.SAFE, f"{name} {level}: {release_name(target)} supports it", where)
         else:
             yield from _above(state, finalised, target, Update(name, highest, RequestKind.SAFE_DOWNGRADE), where)
 
@@ -494,12 +507,12 @@ def _above(
     """A level that the target's controllers can't replay: they do not start; and what going back to theirs means."""
     name, level = step.feature, finalised[step.feature]
     if name == KRAFT_VERSION:
-        what = f"{name} {level} can't be lowered: the quorum's voters are in the log, which {shown(target)} can't read"
+        what = f"{name} {level} can't be lowered: the quorum's voters are in the log, which {release_name(target)} can't read"
         yield Line(LineOutcome.BLOCKED, what, where)
         return
     known = f"0-{step.level}" if step.level else "0"
     what = (
-        f"controllers of {shown(target)} do not start: Tried to apply FeatureLevelRecord(name='{name}', "
+        f"controllers of {release_name(target)} do not start: Tried to apply FeatureLevelRecord(name='{name}', "
         f"featureLevel={level}), but this controller only supports versions {known}"
     )
     yield Line(LineOutcome.BLOCKED, what, where)

@@ -14,7 +14,7 @@ from schemas.checks import BY_ZOOKEEPER, KRAFT, ZOOKEEPER, Phase
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrHistory, IsrLine
 from transforms.downgrade import evidence
-from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, shown
+from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode
 from transforms.downgrade.ordering import Configurations, violations
 from transforms.downgrade.readiness import (
     KnownCluster,
@@ -25,7 +25,7 @@ from transforms.downgrade.readiness import (
     targets,
     with_kraft,
 )
-from transforms.features.levels import UnknownLevelError, release_tuple
+from transforms.features.levels import UnknownLevelError, release_name, release_tuple
 from transforms.features.matrix import Node, matrix, node_of
 from transforms.isr.audit import LINE, isr_audit
 from transforms.kraft.side import KraftSide
@@ -134,12 +134,12 @@ def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeR
         judged = readiness(state, release)
         lines = [line for line in judged.lines if line.outcome is not LineOutcome.SAFE] or list(judged.lines)
         reasons = [DowngradeReason(line.outcome.value, line.what, line.evidence) for line in lines]
-        found.append(DowngradeTarget(shown(release), judged.verdict.value, reasons))
+        found.append(DowngradeTarget(release_name(release), judged.verdict.value, reasons))
     floor = floor_of(state)
     topics = [each for row in Answers(answers).of("topic_formats") for each in row["topics"]]
     of_topics = {each["resource_name"]: each["value"] for each in topics if each.get("value") is not None}
     return DowngradeReadiness(
-        state.mode.value, None if floor is None else shown(floor), found, settings_of(state, of_topics)
+        state.mode.value, None if floor is None else release_name(floor), found, settings_of(state, of_topics)
     )
 
 
