@@ -11,7 +11,6 @@ from typing import Any
 
 FORMAT = 1
 ZNODE_READ, ZNODE_UNREADABLE, ZNODE_ABSENT, ZNODE_NOT_GIVEN = "read", "unreadable", "absent", "not given"
-VERDICTS = ("clean", "warnings", "errors")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -71,8 +70,3 @@ class Table:
     def full_name(self) -> str:
         """`layer.name`, as messages and the runs table spell it."""
         return f"{self.layer.value}.{self.name}"
-
-
-def by_name(tables: Sequence[Table]) -> dict[str, Table]:
-    """Index tables by `Table.name`."""
-    return {table.name: table for table in tables}

@@ -21,7 +21,7 @@ from jobs.steps.expect import with_expectations
 from jobs.steps.gold import write, write_runs
 from jobs.steps.materialize import given_of
 from jobs.version import tool_version
-from schemas.report import BrokerPresence, CheckResult, Gate, LagPoint, Report, RunPoint
+from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
 from transforms.examination.answers import COMPARED, DELTAS, FIRST, RECORDED, SECOND
 from transforms.kraft.side import KraftSide
 from transforms.leaks import without_leaks
@@ -165,7 +165,7 @@ def _report(
         tool_version=tool_version(),
         metrics=metrics(facts, lag),
         state_spellings=state_spellings(facts),
-        lag_series=[LagPoint(**vars(point)) for point in gathered.lag_series],
+        lag_series=[*gathered.lag_series],
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=sum(each.total for each in (facts.damaged_log, facts.unknown_records, facts.unreadable_znodes)),
         kraft=kraft_health(facts),

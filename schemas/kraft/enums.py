@@ -41,9 +41,8 @@ CONTROLLED_SHUTDOWN_CHANGES = {0: "NONE", 1: "IN_CONTROLLED_SHUTDOWN"}
 LEADER_RECOVERY_STATES = {0: "RECOVERED", 1: "RECOVERING"}
 LEADER_RECOVERY_CHANGES = {-1: "UNCHANGED", **LEADER_RECOVERY_STATES}
 
-# Directory ids with a meaning of their own (KIP-858, `DirectoryId`), as the dump spells them.
+# A directory id with a meaning of its own (KIP-858, `DirectoryId`), as the dump spells it.
 DIRECTORY_MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
-DIRECTORY_LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 
 COMPRESSION_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd", 5: "5", 6: "6", 7: "7"}
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import polars as pl
 
+from schemas.report import LagPoint
 from schemas.silver import BARRIERS
 from transforms.frames import columns_of, frame
 from transforms.reconcile.compare.between import located
 from transforms.reconcile.judge.deltas import deltas
-from transforms.reconcile.judge.lag_series import Waited, lag_series, oldest_brought, points
+from transforms.reconcile.judge.lag_series import lag_series, oldest_brought, points
 from transforms.reconcile.judge.zookeeper_writes import at_barrier
 
 Mark = tuple[int, int, int]
@@ -56,9 +57,9 @@ def test_without_barriers_nothing_is_said() -> None:
 def test_each_barrier_tells_how_long_the_oldest_record_it_brought_had_waited() -> None:
     assert oldest_brought(barriers(MARKS), 0) == [501, 511]
     series = lag_series(barriers(MARKS), APPENDED, 0)
-    assert points(series, 0.0) == [Waited(20, 2_000, 510, 10, 0.1), Waited(30, 9_000, 530, 20, 6.5)]
+    assert points(series, 0.0) == [LagPoint(20, 2_000, 510, 10, 0.1), LagPoint(30, 9_000, 530, 20, 6.5)]
     assert points(series, 500.0)[0].seconds == 0.0
-    assert points(lag_series(barriers(MARKS), {511: 2_500}, 0), 0.0) == [Waited(30, 9_000, 530, 20, 6.5)]
+    assert points(lag_series(barriers(MARKS), {511: 2_500}, 0), 0.0) == [LagPoint(30, 9_000, 530, 20, 6.5)]
 
 
 def test_a_barrier_behind_a_hole_is_none_of_the_series() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 from schemas.table import Table
 
 ERROR, WARNING = "error", "warning"
-SEVERITIES = (ERROR, WARNING)
 
 
 @dataclass(frozen=True)

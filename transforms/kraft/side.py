@@ -206,11 +206,6 @@ def _in_log_order(rows: Iterable[Milestone], base: int | None, start: int | None
     return sorted(chosen, key=lambda row: int(row["offset"]))
 
 
-def continued(side: KraftSide) -> int | None:
-    """First offset that was read (inclusive) by a run that continued from a kept state; None for one that read all."""
-    return None if side.kept is None else side.extent().start
-
-
 def versions_from(committed: int, migration_offset: int | None) -> int:
     """First offset past `/migration`'s: rows touched from there on keep every version; the tail always does."""
     if migration_offset is None or migration_offset < 0:

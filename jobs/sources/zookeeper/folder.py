@@ -72,7 +72,6 @@ class FolderSummary:
     snapshot: str = ""
     snapshot_zxid: int = 0
     last_zxid: int = 0
-    last_time: int | None = None
     transactions: int = 0
     chroot: str = ""
     problems: list[str] = field(default_factory=list)
@@ -214,7 +213,6 @@ class DataFolder:
     def _note_end(self, transactions: list[ZkTransaction], summary: FolderSummary) -> None:
         summary.transactions = len(transactions)
         summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
-        summary.last_time = transactions[-1].time if transactions else None
 
     def _newest_snapshot(self) -> str:
         aside = FolderSummary()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from schemas.checks import KRAFT, ZOOKEEPER
 from schemas.kraft.metadata_versions import FEATURE_NAME
-from schemas.report import DivergenceRow
+from schemas.report import DivergenceRow, LagPoint
 from transforms.kraft.quorum import LogCopy, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before
 from transforms.properties import PropertyFiles
@@ -25,7 +25,7 @@ from transforms.reconcile.judge.facts import (
 )
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.given import Answers, Given, Row, Rows
-from transforms.reconcile.judge.lag_series import Waited, points
+from transforms.reconcile.judge.lag_series import points
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position
 from transforms.reconcile.judge.skew import ClockSkew, clock_skew
 
@@ -49,7 +49,7 @@ class ClusterFacts:
     pending_deletes: frozenset[str]
     foreign_writes: Sequence[tuple[int, str]]
     claims: frozenset[int]
-    lag_series: Sequence[Waited] = ()
+    lag_series: Sequence[LagPoint] = ()
     answers: Rows = field(default_factory=dict)
 
 

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from schemas.report import LagPoint
+
 # Of as many parts of the series the worst point and the last one are kept.
 _PARTS = 250
-
-
-@dataclass(frozen=True)
-class Waited:
-    """A barrier: `records` are those it brought, `seconds` how long the oldest of them had waited, by the two clocks."""
-
-    zxid: int
-    time: int
-    kraft_metadata_offset: int
-    records: int
-    seconds: float
 
 
 Holes = Sequence[Mapping[str, Any]]
@@ -38,7 +29,7 @@ def lag_series(
 
     `barriers` are silver barriers, `append_times` those of the log's records (milliseconds) by offset; `born` is when the
     cluster's log began (append time of its first record): barriers before that are of another quorum. `holes` are where the
-    transaction logs lack others (zxid). Rows have the fields of `Waited`; a barrier whose first record is not in `append_times` is
+    transaction logs lack others (zxid). Rows have the fields of `LagPoint`; a barrier whose first record is not in `append_times` is
     left out.
     """
     times = {"oldest": list(append_times), "append_time": list(append_times.values())}
@@ -69,16 +60,10 @@ def _moved(barriers: pl.DataFrame, born: int, holes: Holes) -> pl.DataFrame:
     return mine.filter(offset > pl.col("before")).with_columns(oldest=pl.col("before") + 1)
 
 
-def points(rows: Iterable[Mapping[str, Any]], skew_ms: float) -> list[Waited]:
+def points(rows: Iterable[Mapping[str, Any]], skew_ms: float) -> list[LagPoint]:
     """The series in order, from rows of `lag_series`; `skew_ms` is ZooKeeper's clock minus the controllers'."""
-    found = [Waited(**row) for row in rows]
+    found = [LagPoint(**row) for row in rows]
     return [
-        Waited(
-            each.zxid,
-            each.time,
-            each.kraft_metadata_offset,
-            each.records,
-            round(max(0.0, each.seconds - skew_ms / 1000), 3),
-        )
+        replace(each, seconds=round(max(0.0, each.seconds - skew_ms / 1000), 3))
         for each in sorted(found, key=lambda each: each.zxid)
     ]

@@ -32,7 +32,6 @@ VERSION = 2
 UNCOUNTED = "/zookeeper/"
 _STAT = struct.Struct(">qqqqqiiiq")
 _MODULUS = 1 << 64
-_INT = 1 << 31
 
 
 class DigestVerdict(StrEnum):
