@@ -9,7 +9,7 @@ from jobs.evidence.past import add_run_argument, add_warehouse_arguments, open_w
 from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
-from transforms.features.levels import UnknownLevelError, level_of, release_tuple
+from transforms.features.levels import UnknownLevelError, level_of, level_text, release_tuple
 from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix
 from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
 from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run
@@ -173,7 +173,7 @@ def _cell(cell: Cell) -> str:
 
 def _needs(cluster: Cluster, name: str, level: int) -> list[str]:
     found = deprecation(cluster.nodes, cluster.finalised, name, level)
-    shown = level_name(level) if name == FEATURE_NAME else str(level)
+    shown = level_text(name, level)
     if not found:
         return [f"Nobody needs a level of {name} below {shown}."]
     return [f"Still in need of a level of {name} below {shown}:", *(f"  {text}" for text in found)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from schemas.kraft.feature_levels import FEATURE_LEVELS, HIGHEST_LEVELS
+from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, FEATURE_LEVELS, HIGHEST_LEVELS, KRAFT_VERSION
 from schemas.kraft.metadata_versions import (
     BY_LEVEL,
     BY_NAME,
@@ -112,6 +112,19 @@ def lost_between(target: int, current: int) -> tuple[str, ...] | None:
     return tuple(
         f"{version.name} ({version.level}){': ' + version.gates if version.gates else ''}" for version in changed
     )
+
+
+def level_text(feature: str, level: int) -> str:
+    """A level for a reader: of metadata.version its name, of others its number."""
+    return level_name(level) if feature == FEATURE_NAME else str(level)
+
+
+def required_by(feature: str, level: int, release: Release) -> Mapping[str, int]:
+    """What a level needs besides (`FeatureVersion.dependencies`); that of kraft.version ended with 4.0."""
+    if feature == KRAFT_VERSION and level == 1 and release < (4, 1):
+        return {FEATURE_NAME: 21}
+    known = BY_FEATURE_LEVEL.get((feature, level))
+    return {} if known is None else known.requires
 
 
 def kafka_name(feature_is_metadata_version: bool, level: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.kraft import feature_levels
 from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, is_known, level_name
-from transforms.features.levels import defaults, is_known_level, kafka_name, latest_of
+from transforms.features.levels import defaults, is_known_level, kafka_name, latest_of, level_text
 from transforms.outcome import Outcome, found, not_applicable, unknown
 
 Range = tuple[int, int]
@@ -78,13 +78,9 @@ def _gap(node: Node, feature: str, level: int | None) -> str:
         return ""
     # A controller of 3.7 and 3.8 does not report features without a level in its release; only a raised level can be missing.
     if highest == 0:
-        return f"{node.name} does not support {feature}, which is at {_shown(feature, level)}"
-    shown = f"{_shown(feature, lowest)} to {_shown(feature, highest)}"
-    return f"{node.name} supports {feature} {shown}, it is at {_shown(feature, level)}"
-
-
-def _shown(feature: str, level: int) -> str:
-    return level_name(level) if feature == FEATURE_NAME else str(level)
+        return f"{node.name} does not support {feature}, which is at {level_text(feature, level)}"
+    shown = f"{level_text(feature, lowest)} to {level_text(feature, highest)}"
+    return f"{node.name} supports {feature} {shown}, it is at {level_text(feature, level)}"
 
 
 def brokers_support(nodes: Sequence[Node] | None, finalised: Levels | None) -> Outcome:
@@ -113,7 +109,7 @@ def level_is_known(finalised: Levels | None) -> Outcome:
         return unknown("no features were collected")
     beyond = {name: level for name, level in sorted(finalised.items()) if not is_known_level(name, level)}
     if beyond.keys() - {FEATURE_NAME}:
-        listed = (f"{name} {_shown(name, level)}" for name, level in beyond.items())
+        listed = (f"{name} {level_text(name, level)}" for name, level in beyond.items())
         return unknown(f"this audit does not support {', '.join(listed)}")
     level = finalised.get(FEATURE_NAME)
     if level is None:
@@ -228,11 +224,11 @@ def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: 
     no longer supporting them.
     """
     level = finalised.get(feature)
-    texts = [f"the cluster is at {_shown(feature, level)}"] if level is not None and level < lowest else []
+    texts = [f"the cluster is at {level_text(feature, level)}"] if level is not None and level < lowest else []
     for node in sorted(nodes, key=lambda each: (each.kind, each.node_id)):
         highest = node.supports(feature)[1]
         if highest < lowest:
-            support = f"goes up to {_shown(feature, highest)}" if highest else "does not support it"
+            support = f"goes up to {level_text(feature, highest)}" if highest else "does not support it"
             texts.append(f"{node.name} {support}")
     return texts
 

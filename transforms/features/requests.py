@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, HIGHEST_LEVELS, KRAFT_VERSION
+from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, HIGHEST_LEVELS
 from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, is_known, level_name
 from transforms.features.levels import (
     MINIMUM_4X,
@@ -19,6 +19,7 @@ from transforms.features.levels import (
     level_of,
     release_name,
     release_tuple,
+    required_by,
 )
 from transforms.features.update import RequestKind, Update
 
@@ -68,13 +69,9 @@ def _dependencies(name: str, level: int, release: Release) -> list[str]:
         return [f"{name}={level} ({level_name(level)}) has no dependencies."]
     if not knows_name(release, name):
         raise UnknownLevelError(f"Unknown feature: {name}")
-    known = BY_FEATURE_LEVEL.get((name, level))
-    if level and known is None:
+    if level and (name, level) not in BY_FEATURE_LEVEL:
         raise UnknownLevelError(f"No feature:{name} with feature level {level}")
-    requires = {} if known is None else dict(known.requires)
-    # The dependency of kraft.version ended with 4.0.
-    if name == KRAFT_VERSION and level and release < (4, 1):
-        requires = {FEATURE_NAME: 21}
+    requires = required_by(name, level, release)
     if not requires:
         return [f"{name}={level} has no dependencies."]
     needed = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, ELR_VERSION
+from schemas.kraft.feature_levels import ELR_VERSION
 from schemas.kraft.metadata_versions import FEATURE_NAME, is_known, level_name
 from transforms.features.java_order import feature_order, hash_map_order, registered_order
 from transforms.features.levels import (
@@ -23,6 +23,7 @@ from transforms.features.levels import (
     lost_between,
     lowest_of,
     release_name,
+    required_by,
 )
 from transforms.features.matrix import BROKER, CONTROLLER, DISABLED, KRAFT_VERSION, Node, Range
 
@@ -270,19 +271,11 @@ def _dependency_error(update: Update, cluster: Cluster, proposed: Mapping[str, i
     if update.level >= 1 and (level is None or level < MINIMUM_4X):
         needed = f"metadata.version={MINIMUM_4X} ({level_name(MINIMUM_4X)})"
         return _invalid(update, f"{update.feature} could not be set to {update.level} because it depends on {needed}")
-    for name, least in _dependencies(update, cluster).items():
+    for name, least in required_by(update.feature, update.level, cluster.release).items():
         if proposed.get(name, 0) < least:
             text = f"{update.feature} could not be set to {update.level} because it depends on {name} level {least}"
             return _invalid(update, text)
     return None
-
-
-def _dependencies(update: Update, cluster: Cluster) -> Mapping[str, int]:
-    """What a level needs besides (`FeatureVersion.dependencies`); that of kraft.version ended with 4.0."""
-    if update.feature == KRAFT_VERSION and update.level == 1 and cluster.release < (4, 1):
-        return {FEATURE_NAME: 21}
-    known = BY_FEATURE_LEVEL.get((update.feature, update.level))
-    return {} if known is None else known.requires
 
 
 @dataclass(frozen=True)
