@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 PROOF_FILE = "fetched.json"
 _FORMAT = 1
@@ -89,34 +87,10 @@ def read_proof(folder: Path) -> Proof | None:
         return None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(f"{PROOF_FILE} has another format")
+    # Spark's workers read logs as well, and few logs have a proof.
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+
     try:
-        return _proof(content)
-    except (KeyError, TypeError, ValueError):
+        return TypeAdapter(Proof).validate_python(content)
+    except ValidationError:
         raise ValueError(f"{PROOF_FILE} makes no sense") from None
-
-
-def _proof(content: Mapping[str, Any]) -> Proof:
-    numbers = (
-        "leader_id",
-        "leader_epoch",
-        "high_watermark",
-        "log_start",
-        "begins_at",
-        "log_end",
-        "started_ms",
-        "finished_ms",
-    )
-    gap = content.get("gap")
-    return Proof(
-        cluster_id=content["cluster_id"],
-        **{name: int(content[name]) for name in numbers},
-        voters=_replicas(content["voters"]),
-        observers=_replicas(content["observers"]),
-        segments=tuple(FetchedSegment(**segment) for segment in content["segments"]),
-        notes=tuple(str(note) for note in content["notes"]),
-        gap=None if gap is None else (int(gap[0]), int(gap[1])),
-    )
-
-
-def _replicas(states: Sequence[Mapping[str, Any]] | None) -> tuple[ReplicaState, ...] | None:
-    return None if states is None else tuple(ReplicaState(**state) for state in states)
