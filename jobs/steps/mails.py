@@ -12,23 +12,21 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from pathlib import Path
 
-from pyspark.sql import functions as F
-
 from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
 from jobs.settings import MailSettings, Settings
-from jobs.sinks.delta import Warehouse
+from jobs.sinks.conditions import Where
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
+from jobs.sinks.reader import Reader, records
 from schemas.gold import MAILS
 from schemas.report import Report
-from transforms.clusters import CLUSTER, of_clusters
+from transforms.clusters import CLUSTER
 from transforms.report.fleet_mail import MailEntry, render_fleet_mail
 from transforms.report.fleet_model import FleetRun, of_this_run
 from transforms.report.mail import render_mail
 from transforms.report.mail_policy import Decision, LastMail, Policy, decide, decide_unknowing, last_mail
 from transforms.report.printable import visible
-from transforms.times import from_micros
 
 _SERVER = ("host", "port", "security", "username_env", "password_env", "sender", "attempts")
 Sender = Callable[[EmailMessage, MailSettings], SentMail]
@@ -86,23 +84,27 @@ def look_up(run: Run) -> None:
     Those that failed before anything was read, too. Raises what the warehouse raises.
     """
     asked = [name for name, cluster in run.clusters.items() if cluster.settings.report.mail is not None]
-    if asked and run.warehouse.version(MAILS) is not None:
+    if asked:
         run.newest_mails = newest_mails(run.warehouse, asked, run.started_at)
     run.mails_looked_up = True
 
 
-def newest_mails(warehouse: Warehouse, clusters: Sequence[str], as_of: datetime) -> dict[str, LastMail]:
-    """The newest mail about each of the clusters as of a moment (UTC), sent or not, in one query."""
-    tries = F.collect_list(F.struct("run_id", F.unix_micros("tried_at").alias("at"), "problem")).alias("tries")
-    mails = warehouse.read(MAILS).where(of_clusters(clusters) & F.col("channel").isNull())
-    rows = mails.groupBy(CLUSTER).agg(tries).collect()
-    found = {
-        row[CLUSTER]: last_mail(
-            [LastMail(each["run_id"], from_micros(each["at"]), each["problem"] or "") for each in row["tries"]], as_of
-        )
-        for row in rows
+def newest_mails(warehouse: Reader, clusters: Sequence[str], as_of: datetime) -> dict[str, LastMail]:
+    """The newest mail about each of the clusters as of a moment (UTC), sent or not."""
+    return {
+        name: last for (_, name), last in newest_tries(warehouse, {CLUSTER: clusters, "channel": None}, as_of).items()
     }
-    return {name: last for name, last in found.items() if last is not None}
+
+
+def newest_tries(warehouse: Reader, where: Where, as_of: datetime) -> dict[tuple[str, str], LastMail]:
+    """By channel and cluster the newest row of gold `mails` as of a moment (UTC), of those that meet the conditions."""
+    rows = warehouse.rows(MAILS, [CLUSTER, "run_id", "tried_at", "problem", "channel"], where)
+    tried: dict[tuple[str, str], list[LastMail]] = {}
+    for row in records(rows, MAILS):
+        each = LastMail(row["run_id"], row["tried_at"], row["problem"] or "")
+        tried.setdefault((row["channel"] or "", row[CLUSTER]), []).append(each)
+    found = {which: last_mail(mine, as_of) for which, mine in tried.items()}
+    return {which: last for which, last in found.items() if last is not None}
 
 
 def candidates(
@@ -188,7 +190,9 @@ def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, send
             # One letter's fault is its own: the others are sent.
             problem = str(error) if isinstance(error, UsageError) else unexpected(error)
             delivery.problems.append(f"mail not sent: {problem}")
-        delivery.rows += [_row(letter, each, problem) for each in letter.candidates]
+        delivery.rows += [
+            attempt(each.entry, each.settings.send, len(letter.recipients), problem) for each in letter.candidates
+        ]
     return delivery
 
 
@@ -203,16 +207,19 @@ def store(run: Run, rows: Sequence[Mapping[str, object]]) -> None:
         run.warehouse.append(MAILS, arrow_rows(MAILS, worst.values()))
 
 
-def _row(letter: Letter, candidate: Candidate, problem: str) -> dict[str, object]:
+def attempt(
+    entry: MailEntry, policy: str, recipients: int, problem: str, channel: str | None = None
+) -> dict[str, object]:
+    """The row of gold `mails` for a cluster's mail that was tried, or its message by a `channel`."""
     return {
-        CLUSTER: candidate.run.cluster,
-        "run_id": candidate.run.run_id,
+        CLUSTER: entry.run.cluster,
+        "run_id": entry.run.run_id,
         "tried_at": datetime.now(UTC),
-        "policy": candidate.settings.send,
-        "reason": candidate.decision.reason,
-        "recipients": len(letter.recipients),
+        "policy": policy,
+        "reason": entry.decision.reason,
+        "recipients": recipients,
         "problem": visible(problem, 500) or None,
-        "channel": None,
+        "channel": channel,
     }
 
 

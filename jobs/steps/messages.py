@@ -14,16 +14,14 @@ from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
 from jobs.settings import NotifySettings, Settings
 from jobs.sinks.conditions import PRESENT
-from jobs.sinks.reader import Reader, records
+from jobs.sinks.reader import Reader
 from jobs.sinks.webhook import NotifyError, by_apprise, post
-from jobs.steps.mails import Delivery
-from schemas.gold import MAILS
+from jobs.steps.mails import Delivery, attempt, newest_tries
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_mail import MailEntry
 from transforms.report.fleet_model import FleetRun, of_this_run
-from transforms.report.mail_policy import LastMail, Policy, decide, decide_unknowing, last_mail
+from transforms.report.mail_policy import LastMail, Policy, decide, decide_unknowing
 from transforms.report.message import lines_of, payload_of, title_of
-from transforms.report.printable import visible
 
 APPRISE = "apprise"
 Newest = Mapping[tuple[str, str], LastMail]
@@ -63,14 +61,7 @@ def look_up(run: Run) -> None:
 
 def newest_messages(warehouse: Reader, clusters: Sequence[str], as_of: datetime) -> dict[tuple[str, str], LastMail]:
     """The newest message by channel and cluster as of a moment (UTC), sent or not."""
-    columns = [CLUSTER, "run_id", "tried_at", "problem", "channel"]
-    rows = warehouse.rows(MAILS, columns, {CLUSTER: clusters, "channel": PRESENT})
-    tried: dict[tuple[str, str], list[LastMail]] = {}
-    for row in records(rows, MAILS):
-        attempt = LastMail(row["run_id"], row["tried_at"], row["problem"] or "")
-        tried.setdefault((row["channel"], row[CLUSTER]), []).append(attempt)
-    found = {which: last_mail(mine, as_of) for which, mine in tried.items()}
-    return {which: last for which, last in found.items() if last is not None}
+    return newest_tries(warehouse, {CLUSTER: clusters, "channel": PRESENT}, as_of)
 
 
 def messages(
@@ -126,7 +117,9 @@ def deliver(
             known = isinstance(error, UsageError | NotifyError)
             problem = str(error) if known else f"message by {channel} not sent: {unexpected(error)}"
             delivery.problems.append(problem)
-        delivery.rows += [_row(message, entry, problem) for entry in message.entries]
+        delivery.rows += [
+            attempt(entry, message.policies[entry.run.cluster], 1, problem, channel) for entry in message.entries
+        ]
     return delivery
 
 
@@ -138,19 +131,6 @@ def send(message: Message, page: str) -> None:
         by_apprise(title_of(message.entries, now), text, message.settings)
     else:
         post(payload_of(message.settings.form, message.entries, now, page), message.settings)
-
-
-def _row(message: Message, entry: MailEntry, problem: str) -> dict[str, object]:
-    return {
-        CLUSTER: entry.run.cluster,
-        "run_id": entry.run.run_id,
-        "tried_at": datetime.now(UTC),
-        "policy": message.policies[entry.run.cluster],
-        "reason": entry.decision.reason,
-        "recipients": 1,
-        "problem": visible(problem, 500) or None,
-        "channel": message.settings.url_env,
-    }
 
 
 def _written(message: Message, page: str, folder: Path) -> Path:
