@@ -6,10 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from jobs.evidence.past import Finished, PastRun, open_warehouse, past_run
+from jobs.evidence.past import Finished, PastRun, add_place_arguments, open_warehouse, past_run
 from jobs.evidence.two_states import differing
 from jobs.exit import OK, WARNINGS, UsageError
 from transforms.reconcile.compare.states import ComparisonRules, StateDifference, state_differences
@@ -26,9 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--run A --run B           one cluster at two times\n"
         "--cluster X --cluster Y   two clusters, each as its newest run saw it (or the --run of each, in the same order)"
     )
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--conf", type=Path, help="configuration file (YAML)")
-    where.add_argument("--warehouse", metavar="DIR", help="folder of the tables, or the one given to `check --out`")
+    add_place_arguments(parser)
     parser.add_argument("--cluster", action="append", default=[], metavar="NAME", help="twice for two clusters")
     parser.add_argument("--run", action="append", default=[], metavar="ID", dest="run_ids", help="twice, A and B")
     parser.add_argument(

@@ -40,7 +40,7 @@ from jobs.sources.zookeeper.client import ZooKeeperWalkError, make_client, start
 from jobs.steps.ingest_zookeeper import live_settings
 from jobs.version import tool_version
 from schemas.table import Layer
-from transforms.report.printable import counted, visible
+from transforms.report.printable import counted, size_text, visible
 
 OKAY, WARN, FAIL = "ok", "warn", "FAIL"
 _CONNECT_SECONDS = 10.0
@@ -261,7 +261,7 @@ def _remote_files(uri: str) -> str:
     size = remote_size(uri)
     if not size:
         raise UsageError(f"{uri}: there are no files")
-    return f"{uri} can be read: {_bytes(size)}"
+    return f"{uri} can be read: {size_text(size)}"
 
 
 def _log_folders(place: str) -> str:
@@ -269,7 +269,7 @@ def _log_folders(place: str) -> str:
         return _remote_files(place)
     folders = find_log_folders(local_path(place))
     size = sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
-    return f"{place}: {counted(len(folders), 'copy', 'copies')}, {_bytes(size)}"
+    return f"{place}: {counted(len(folders), 'copy', 'copies')}, {size_text(size)}"
 
 
 def _secrets(settings: Settings) -> list[tuple[str, str]]:
@@ -471,8 +471,8 @@ def _folder(what: str, folder: Path, wanted: int) -> Diagnosis:
         return Diagnosis(FAIL, what, f"{there} can't be written by this user")
     free = shutil.disk_usage(there).free
     if free < wanted:
-        return Diagnosis(WARN, what, f"{folder}: {_bytes(free)} free, {_bytes(wanted)} would be safe")
-    return Diagnosis(OKAY, what, f"{folder}: {_bytes(free)} free")
+        return Diagnosis(WARN, what, f"{folder}: {size_text(free)} free, {size_text(wanted)} would be safe")
+    return Diagnosis(OKAY, what, f"{folder}: {size_text(free)} free")
 
 
 def _memory(settings: Settings) -> Diagnosis:
@@ -485,8 +485,8 @@ def _memory(settings: Settings) -> Diagnosis:
     available = int(found[1]) << 10 if found else 0
     needed = int(wanted[:-1]) << (30 if wanted.endswith("g") else 20)
     if available < needed:
-        return Diagnosis(WARN, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
-    return Diagnosis(OKAY, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
+        return Diagnosis(WARN, "memory", f"{size_text(available)} available, Spark's driver is given {wanted}")
+    return Diagnosis(OKAY, "memory", f"{size_text(available)} available, Spark's driver is given {wanted}")
 
 
 class _DoubtError(Exception):
@@ -502,10 +502,3 @@ def _tried(what: str, look: Callable[[], str]) -> Diagnosis:
         return Diagnosis(FAIL, what, str(error))
     except OSError as error:
         return Diagnosis(FAIL, what, error.strerror or type(error).__name__)
-
-
-def _bytes(number: int) -> str:
-    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)):
-        if number >= size:
-            return f"{number / size:,.1f} {unit}"
-    return f"{number} bytes"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jobs.evidence import verified
 from jobs.evidence.fleet_runs import fleet_runs
-from jobs.evidence.past import check_stale_after, open_tables
+from jobs.evidence.past import add_place_arguments, check_stale_after, open_tables
 from jobs.exit import OK, UsageError
 from jobs.places import place_of
 from jobs.settings import ReportSettings
@@ -18,11 +18,7 @@ from transforms.report.fleet_text import fleet_objects, fleet_text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit fleet`."""
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--conf", type=Path, help="configuration file (YAML) of any cluster of the warehouse")
-    where.add_argument(
-        "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"
-    )
+    add_place_arguments(parser, conf="configuration file (YAML) of any cluster of the warehouse")
     parser.add_argument("--html", type=place_of, metavar="FILE", help="write the fleet's page to this file instead")
     parser.add_argument(
         "--reports",

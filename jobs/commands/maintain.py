@@ -19,11 +19,9 @@ from jobs.steps.maintenance.left_behind import Left, left_behind, sweep
 from jobs.steps.maintenance.maintain import maintain, rules_of, stored_rules
 from jobs.steps.maintenance.upkeep import Tended, Upkeep
 from transforms.nearest import suggestion
-from transforms.report.printable import visible
+from transforms.report.printable import size_text, visible
 from transforms.report.table import aligned
 from transforms.retention import Retention
-
-_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,6 +124,4 @@ def _summary(found: Sequence[Tended], left: Sequence[Left], *, dry_run: bool) ->
 
 
 def _size(number: int | None) -> str:
-    if number is None:
-        return "?"
-    return next((f"{number / size:,.1f} {unit}" for unit, size in _UNITS if number >= size), f"{number} bytes")
+    return "?" if number is None else size_text(number)

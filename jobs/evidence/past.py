@@ -48,13 +48,20 @@ if TYPE_CHECKING:
 
 
 def add_warehouse_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Declare the options that name the warehouse of a reading command: a configuration, or a folder of tables."""
+    """Declare the options that name the warehouse of a reading command, and one of its clusters."""
+    add_place_arguments(parser, required=required)
+    parser.add_argument("--cluster", metavar="NAME", help="with --warehouse: which cluster (default: the only one)")
+
+
+def add_place_arguments(
+    parser: argparse.ArgumentParser, *, required: bool = True, conf: str = "configuration file (YAML)"
+) -> None:
+    """Declare the options that name a warehouse: a configuration (`conf` is its help), or a folder of tables."""
     where = parser.add_mutually_exclusive_group(required=required)
-    where.add_argument("--conf", type=Path, help="configuration file (YAML)")
+    where.add_argument("--conf", type=Path, help=conf)
     where.add_argument(
         "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"
     )
-    parser.add_argument("--cluster", metavar="NAME", help="with --warehouse: which cluster (default: the only one)")
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:

@@ -145,6 +145,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def size_text(number: int) -> str:
+    """Bytes in the largest unit that they fill: `1.5 GB`, `12.0 kB`, `300 bytes`."""
+    units = (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10))
+    return next((f"{number / size:,.1f} {unit}" for unit, size in units if number >= size), f"{number} bytes")
+
+
 def anchor(name: str) -> str:
     """A name as a part of an HTML id: letters, digits and hyphens, at most 80."""
     return re.sub(r"[^A-Za-z0-9-]", "-", name[:80])
