@@ -589,14 +589,7 @@ def _equals(table: Table, predicate: Mapping[str, str | Sequence[str]]) -> Colum
         raise ValueError(
             f"rows of {table.full_name} can't be chosen by {unknown or 'nothing'}; columns: {table.column_names}"
         )
-    conditions = [
-        F.col(name).isin(value) if not isinstance(value, str) else F.col(name) == F.lit(value)
-        for name, value in predicate.items()
-    ]
-    condition = conditions[0]
-    for following in conditions[1:]:
-        condition &= following
-    return condition
+    return all_of(predicate).column()
 
 
 def _is_longer(days: int, stored: str | None) -> bool:

@@ -9,12 +9,12 @@ from typing import Any
 from schemas.report import Report
 from transforms.reconcile.judge import summary
 from transforms.report.compared import counts_of
+from transforms.report.fleet_text import gates_text
 from transforms.report.printable import visible
 from transforms.report.table import aligned
 
 _HEAD = ("cluster", "phase", "verdict", "gates", "defects", "lag", "report")
 _BADNESS = ("failed", "errors", "warnings", "clean")
-_MARKS = {"go": "go", "no_go": "NO-GO", "unknown": "?"}
 
 
 def fleet_table(reports: Mapping[str, Report], places: Mapping[str, str], failures: Mapping[str, str]) -> list[str]:
@@ -76,13 +76,8 @@ def _row(report: Report, place: str) -> tuple[str, ...]:
         report.cluster,
         report.migration.phase,
         report.verdict,
-        _gates(report),
+        gates_text({name: gate.verdict for name, gate in report.gates.items()}),
         "-" if defects is None else str(defects),
         lag,
         place,
     )
-
-
-def _gates(report: Report) -> str:
-    asked = [f"{name}:{_MARKS[gate.verdict]}" for name, gate in report.gates.items() if gate.verdict in _MARKS]
-    return " ".join(asked) or "-"

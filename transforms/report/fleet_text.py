@@ -7,7 +7,7 @@ from typing import Any
 
 from transforms.report.banner import duration
 from transforms.report.fleet_marks import text_sparkline
-from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, gates_in_order
+from transforms.report.fleet_model import Fleet, FleetCluster, gates_in_order
 from transforms.report.fleet_page import (
     banner,
     defects_text,
@@ -96,7 +96,7 @@ def _row(cluster: FleetCluster) -> tuple[str, ...]:
         label_of(newest),
         phase_name(judged.phase),
         visible(judged.kafka_version or "-", 12),
-        _gates(judged),
+        gates_text(judged.gates),
         f"{defects_text(judged)}{f' ({since})' if since else ''}",
         "-" if judged.lag_records is None else f"{judged.lag_records:,}",
         text_sparkline(finished),
@@ -114,6 +114,7 @@ def _judged_by(cluster: FleetCluster) -> str:
     return f" (gates: of run {judged.run_id}, {judged.finished_at:%Y-%m-%d %H:%M} UTC; {failed} failed since)"
 
 
-def _gates(run: FleetRun) -> str:
-    names = [name for name in gates_in_order(run.gates) if run.gates[name] in _MARKS]
-    return " ".join(f"{name}:{_MARKS[run.gates[name]]}" for name in names) or "-"
+def gates_text(verdicts: Mapping[str, str]) -> str:
+    """The gates that were judged, each with its verdict: `start:go finalize:NO-GO`; `-` without any."""
+    names = [name for name in gates_in_order(verdicts) if verdicts[name] in _MARKS]
+    return " ".join(f"{name}:{_MARKS[verdicts[name]]}" for name in names) or "-"
