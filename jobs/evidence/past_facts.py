@@ -17,7 +17,6 @@ from transforms.examination.answers import FIRST
 from transforms.examination.made import ANSWERS
 from transforms.reconcile.judge.evidence import ClusterFacts
 from transforms.reconcile.judge.finished import finished_facts, given_of
-from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.given import Given
 
 
@@ -31,7 +30,6 @@ class PastFacts:
     given: Given
     kraft: PastKraft | None
     answers: Mapping[str, Any]
-    look: FirstLook
     gathered: ClusterFacts
 
 
@@ -50,7 +48,7 @@ def past_facts(past: PastRun) -> PastFacts:
         reads_data_folder=not past.rows(ZK_TRANSACTIONS, ["run_id"], most=1).is_empty(),
         beside=past.beside,
     )
-    return PastFacts(given, kraft, answers, *finished_facts(past.report, given, answers[FIRST], past.beside.properties))
+    return PastFacts(given, kraft, answers, finished_facts(past.report, given, answers[FIRST], past.beside.properties))
 
 
 def stored_answers(past: PastRun) -> Mapping[str, Any]:

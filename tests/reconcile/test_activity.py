@@ -16,12 +16,12 @@ SIDE: Any = SimpleNamespace(copies=(), plan=SimpleNamespace(leading=SimpleNamesp
 
 
 def verdict(rows: list[dict[str, Any]], earlier_ms: int | None) -> str:
-    facts = replace(kraft(), activity=activity_of(rows, (), SIDE, earlier_ms))
+    facts = replace(kraft(), activity=activity_of(rows, SIDE, earlier_ms))
     return next(check.verdict for check in run_checks(facts) if check.id == "LOG-01")
 
 
 def test_kafka_3_3_makes_snapshots_by_size_alone() -> None:
-    old = activity_of(NEWEST, (), SIDE, NOW - 7 * 24 * HOUR)
+    old = activity_of(NEWEST, SIDE, NOW - 7 * 24 * HOUR)
     for facts, said in (
         (kraft(activity=old, kafka_version="3.3"), "pass"),
         (kraft(activity=old, kafka_version="3.4"), "warn"),

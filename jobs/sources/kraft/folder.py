@@ -57,7 +57,6 @@ class SegmentFile:
     """One `.log` file; `ranges` cut it along batches for parallel reading, `location` is where workers read it."""
 
     path: Path
-    base_offset: int
     size: int
     next_offset: int | None
     ranges: tuple[ByteRange, ...]
@@ -285,7 +284,7 @@ def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[Se
             continue
         if scan.first_offset is not None and scan.first_offset != int(matched[1]):
             notes.append(f"{path.name} begins with offset {scan.first_offset}, not with the one it is named after")
-        files.append(SegmentFile(path, int(matched[1]), scan.size, scan.next_offset, tuple(scan.ranges), str(path)))
+        files.append(SegmentFile(path, scan.size, scan.next_offset, tuple(scan.ranges), str(path)))
         scans.append(scan)
         if scan.next_offset is not None:
             previous = Continuation(0, scan.next_offset, scan.last_epoch)

@@ -97,7 +97,7 @@ def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
             scan = scan_segment(data)
     except OSError as error:
         raise KraftSourceError(f"{path}: can't be read: {error.strerror}") from None
-    segment = SegmentFile(path, 0, scan.size, scan.next_offset, tuple(scan.ranges), str(path))
+    segment = SegmentFile(path, scan.size, scan.next_offset, tuple(scan.ranges), str(path))
     return _plan_segment(segment, None, selection)
 
 

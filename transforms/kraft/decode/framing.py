@@ -45,7 +45,6 @@ class BatchHeader:
     last_offset_delta: int
     epoch: int
     attributes: int
-    base_timestamp: int
     max_timestamp: int
     count: int
     crc: int
@@ -132,9 +131,7 @@ def crc_of(data: bytes, position: int, size: int) -> int:
 
 def read_header(data: bytes, position: int, size: int, computed_crc: int | None) -> BatchHeader:
     """Read the header of the batch at `position`, which `batch_size` found to be there."""
-    (base, _, epoch, _, crc, attributes, last_delta, base_time, max_time, _, _, _, count) = _HEADER.unpack_from(
-        data, position
-    )
+    (base, _, epoch, _, crc, attributes, last_delta, _, max_time, _, _, _, count) = _HEADER.unpack_from(data, position)
     return BatchHeader(
         position=position,
         size=size,
@@ -142,7 +139,6 @@ def read_header(data: bytes, position: int, size: int, computed_crc: int | None)
         last_offset_delta=last_delta,
         epoch=epoch,
         attributes=attributes,
-        base_timestamp=base_time,
         max_timestamp=max_time,
         count=count,
         crc=crc,

@@ -32,7 +32,6 @@ class MetadataTransaction:
     end_inclusive: int | None
     outcome: str
     name: str | None
-    began_at: int | None
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ def read_transactions(markers: Sequence[Marker]) -> TransactionLog:
             unmatched.append(marker)
         else:
             outcome = "end" if marker.type == END else "abort"
-            done.append(MetadataTransaction(begun.offset, marker.offset, outcome, begun.name, begun.append_time))
+            done.append(MetadataTransaction(begun.offset, marker.offset, outcome, begun.name))
             begun = None
     if begun is not None:
-        done.append(MetadataTransaction(begun.offset, None, "open", begun.name, begun.append_time))
+        done.append(MetadataTransaction(begun.offset, None, "open", begun.name))
     return TransactionLog(tuple(done), tuple(unmatched))

@@ -218,9 +218,7 @@ def _activity(given: Given, answers: Answers) -> LogActivity | None:
     if given.side is None:
         return None
     earlier = answers.first("in_no_snapshot")
-    return kraft_health.activity_of(
-        answers.of("activity"), answers.of("restarts"), given.side, None if earlier is None else earlier["first"]
-    )
+    return kraft_health.activity_of(answers.of("activity"), given.side, None if earlier is None else earlier["first"])
 
 
 def _zookeeper_features(given: Given, answers: Answers) -> dict[str, int] | None:

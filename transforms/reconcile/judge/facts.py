@@ -156,7 +156,7 @@ class LogActivity:
     `checkpoint` is the offset (exclusive) of the newest complete checkpoint of any copy, `checkpoint_time_ms` the append time
     of the newest record below it, or of the oldest one from it on that an earlier run has read, `bytes_behind` the size of
     the records from it on; None without one. `by_type` counts
-    the records, `restarts` the registrations of each broker in the log's last hour. `unproved` changes of metadata are not proved
+    the records. `unproved` changes of metadata are not proved
     committed, the first of them appended at `unproved_since_ms` (None without any).
     """
 
@@ -167,7 +167,6 @@ class LogActivity:
     checkpoint: int | None = None
     checkpoint_time_ms: int | None = None
     bytes_behind: int = 0
-    restarts: Mapping[int, int] = field(default_factory=dict)
     unproved: int = 0
     unproved_since_ms: int | None = None
 

@@ -57,16 +57,13 @@ def given_of(
     )
 
 
-def finished_facts(
-    report: Report, given: Given, first: Rows, properties: PropertyFiles | None = None
-) -> tuple[FirstLook, ClusterFacts]:
+def finished_facts(report: Report, given: Given, first: Rows, properties: PropertyFiles | None = None) -> ClusterFacts:
     """The facts of a finished run from the first questions about its tables; the other facts are absent.
 
     Clocks count as measured only if the run counted them so; of the broken rules, only damage of the log and records that are not
     known are included.
     """
-    look = FirstLook(given, first)
-    gathered = first_facts(look, properties)
+    gathered = first_facts(FirstLook(given, first), properties)
     checks = {check.id: check for check in report.checks}
     damaged = checks[_DAMAGED_LOG].violations if _DAMAGED_LOG in checks else 0
     strange = _UNKNOWN_RECORDS in checks and checks[_UNKNOWN_RECORDS].verdict == "unknown"
@@ -75,4 +72,4 @@ def finished_facts(
         skew=None if report.migration.clock_skew_ms is None else gathered.facts.skew,
         findings={_DAMAGED_LOG: Sample(damaged), _UNKNOWN_RECORDS: Sample(int(strange))},
     )
-    return look, replace(gathered, facts=facts, answers=first)
+    return replace(gathered, facts=facts, answers=first)

@@ -38,8 +38,8 @@ def _voter(voter: Mapping[str, Any]) -> Voter:
     return Voter(voter["voterId"], voter["voterDirectoryId"], endpoints)
 
 
-def activity_of(rows: Rows, restarts: Rows, side: KraftSide, earlier_ms: int | None = None) -> LogActivity:
-    """Activity by the rows of `activity` and `restarts`; a log that this run read no record of has none.
+def activity_of(rows: Rows, side: KraftSide, earlier_ms: int | None = None) -> LogActivity:
+    """Activity by the rows of `activity`; a log that this run read no record of has none.
 
     `earlier_ms` is the append time of the first record in no snapshot that an earlier run has read.
     """
@@ -59,7 +59,6 @@ def activity_of(rows: Rows, restarts: Rows, side: KraftSide, earlier_ms: int | N
         checkpoint=checkpoint,
         checkpoint_time_ms=max(below, default=None) if earlier_ms is None else earlier_ms,
         bytes_behind=sum(row["behind"] or 0 for row in rows),
-        restarts=restarts_of(restarts),
         unproved=sum(row["unproved"] for row in unproved),
         unproved_since_ms=min(
             (row["unproved_first"] for row in unproved if row["unproved_first"] is not None), default=None

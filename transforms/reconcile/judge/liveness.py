@@ -25,13 +25,12 @@ class LivenessState(StrEnum):
 
 @dataclass(frozen=True)
 class Liveness:
-    """The state of dual write; `text` describes it with its numbers, in a clause. Seconds are None if unknown.
+    """The state of dual write; `text` describes it with its numbers, in a clause.
 
     `in_order` is true for a quorum that was stopped cleanly with everything mirrored, which is not a fault.
     """
 
     state: LivenessState
-    silence: float | None
     text: str
     in_order: bool = False
 
@@ -54,12 +53,12 @@ def liveness(facts: Facts) -> Liveness | None:
         clean = (
             facts.plan is not None and facts.plan.leading.stopped_cleanly and not lag.changes and not facts.ends_early
         )
-        return Liveness(LivenessState.STOPPED, silence, f"{_since(facts, silence)}; {behind}", in_order=clean)
+        return Liveness(LivenessState.STOPPED, f"{_since(facts, silence)}; {behind}", in_order=clean)
     if late > facts.lag_limit:
-        return Liveness(LivenessState.BEHIND, silence, behind)
+        return Liveness(LivenessState.BEHIND, behind)
     if silence is not None and silence > facts.alive_limit:
-        return Liveness(LivenessState.SILENT, silence, f"{_since(facts, silence)}; {behind}")
-    return Liveness(LivenessState.LIVE, silence, behind)
+        return Liveness(LivenessState.SILENT, f"{_since(facts, silence)}; {behind}")
+    return Liveness(LivenessState.LIVE, behind)
 
 
 def captured(facts: Facts) -> int | None:

@@ -60,7 +60,6 @@ class Snapshot:
     """A snapshot whose checksums hold, ready to be read into batches. `digest` is (zxid, digest version, digest)."""
 
     data: scan.Bytes
-    sessions: dict[int, int]
     acls: dict[int, list[AclEntry]]
     positions: npt.NDArray[np.int64]
     children: npt.NDArray[np.int32]
@@ -74,7 +73,7 @@ def open_snapshot(buffer: bytes | memoryview) -> Snapshot:
     """
     reader = JuteReader(buffer)
     try:
-        sessions, acls = _read_head(reader)
+        acls = _read_head(reader)
     except JuteError as error:
         raise SnapshotError(f"its head is damaged: {error}") from None
     data = scan.as_bytes(buffer)
@@ -84,7 +83,7 @@ def open_snapshot(buffer: bytes | memoryview) -> Snapshot:
     if not len(positions):
         raise SnapshotError("its tree has no root")
     digest = _check_seals(buffer, end)
-    return Snapshot(data, sessions, acls, positions, children, digest)
+    return Snapshot(data, acls, positions, children, digest)
 
 
 def warm_up() -> None:
@@ -100,14 +99,17 @@ def warm_up() -> None:
     scan.crcs(data, positions, data)
 
 
-def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEntry]]]:
+def _read_head(reader: JuteReader) -> dict[int, list[AclEntry]]:
     magic, version, _ = reader.i32(), reader.i32(), reader.i64()
     if magic != MAGIC or version != VERSION:
         raise SnapshotError("it does not start as a snapshot (ZKSN, version 2)")
     count = reader.i32()
     if count < 0 or count * _SESSION_BYTES > reader.remaining:
         raise SnapshotError(f"it claims {count} sessions")
-    sessions = {reader.i64(): reader.i32() for _ in range(count)}
+    for _ in range(count):
+        # A session and its time-out.
+        reader.i64()
+        reader.i32()
     acls = {_OPEN_INDEX: _OPEN_ACL}
     count = reader.i32()
     if count < 0 or count * _SESSION_BYTES > reader.remaining:
@@ -115,7 +117,7 @@ def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEn
     for _ in range(count):
         index = reader.i64()
         acls[index] = reader.acl() or []
-    return sessions, acls
+    return acls
 
 
 def _check_seals(buffer: bytes | memoryview, end: int) -> tuple[int, int, int] | None:

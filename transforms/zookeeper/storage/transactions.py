@@ -106,7 +106,6 @@ class ZkTransaction:
     """
 
     session: int
-    cxid: int
     zxid: int
     time: int
     type: int
@@ -199,7 +198,7 @@ def _not_zero(view: memoryview, at: int) -> int | None:
 def parse_transaction(body: bytes | memoryview) -> ZkTransaction:
     """Parse the body of one entry. Raises JuteError."""
     reader = JuteReader(body)
-    session, cxid, zxid, time, kind = reader.i64(), reader.i32(), reader.i64(), reader.i64(), reader.i32()
+    session, _, zxid, time, kind = reader.i64(), reader.i32(), reader.i64(), reader.i64(), reader.i32()
     if kind == OpCode.MULTI:
         operations = _multi(reader)
     elif kind == OpCode.CLOSE_SESSION:
@@ -210,7 +209,7 @@ def parse_transaction(body: bytes | memoryview) -> ZkTransaction:
         if operation.ephemeral:
             operation.owner = session
     digest = (reader.i32(), reader.i64()) if reader.remaining == _DIGEST_BYTES else None
-    return ZkTransaction(session, cxid, zxid, time, kind, operations, digest=digest)
+    return ZkTransaction(session, zxid, time, kind, operations, digest=digest)
 
 
 def _multi(reader: JuteReader) -> list[Operation]:

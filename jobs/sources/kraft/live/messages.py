@@ -148,7 +148,6 @@ class SnapshotAnswer:
     error: int
     size: int
     position: int
-    leader: LeaderHint
     data: bytes
 
 
@@ -180,7 +179,6 @@ class SaslAnswer:
     """An answer to a handshake or to a token."""
 
     error: int
-    message: str
     token: bytes
     mechanisms: tuple[str, ...] = ()
 
@@ -293,8 +291,7 @@ def offered(answer: Any) -> tuple[int, dict[int, tuple[int, int]]]:
 def sasl_answer(answer: Any) -> SaslAnswer:
     """What a handshake or a token was answered."""
     mechanisms = tuple(getattr(answer, "mechanisms", None) or ())
-    message, token = getattr(answer, "error_message", None), getattr(answer, "auth_bytes", None)
-    return SaslAnswer(answer.error_code, message or "", bytes(token or b""), mechanisms)
+    return SaslAnswer(answer.error_code, bytes(getattr(answer, "auth_bytes", None) or b""), mechanisms)
 
 
 def fetch_answer(answer: Any) -> FetchAnswer:
@@ -320,10 +317,9 @@ def snapshot_answer(answer: Any) -> SnapshotAnswer:
     parts = [part for topic in answer.topics or () for part in topic.partitions]
     if answer.error_code != NONE or not parts:
         error = answer.error_code if answer.error_code != NONE else UNKNOWN_SERVER_ERROR
-        return SnapshotAnswer(error, -1, -1, LeaderHint(-1, -1), b"")
+        return SnapshotAnswer(error, -1, -1, b"")
     part = parts[0]
-    leader = _leader(part.current_leader, getattr(answer, "node_endpoints", None))
-    return SnapshotAnswer(part.error_code, part.size, part.position, leader, bytes(part.unaligned_records or b""))
+    return SnapshotAnswer(part.error_code, part.size, part.position, bytes(part.unaligned_records or b""))
 
 
 def quorum_answer(answer: Any) -> QuorumAnswer:

@@ -152,7 +152,7 @@ class QuorumClient:
             answer = messages.snapshot_answer(connection.ask(request))
         except ConnectionLostError as error:
             self._lose(leader.endpoint, str(error))
-            return leader, SnapshotAnswer(messages.UNKNOWN_SERVER_ERROR, -1, -1, LeaderHint(-1, -1), b"")
+            return leader, SnapshotAnswer(messages.UNKNOWN_SERVER_ERROR, -1, -1, b"")
         self._refuse(answer.error, leader.endpoint)
         if answer.error != messages.NONE:
             self._lose(leader.endpoint, f"{leader.endpoint} answered {messages.error_name(answer.error)}", close=False)
