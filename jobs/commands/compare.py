@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.evidence.past import Finished, PastRun, add_place_arguments, open_warehouse, past_run
+from jobs.evidence.past import Finished, PastRun, add_place_arguments, cluster_named, open_warehouse, past_run
 from jobs.evidence.two_states import differing
 from jobs.exit import OK, WARNINGS, UsageError
 from transforms.reconcile.compare.states import ComparisonRules, StateDifference, state_differences
@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
     arguments.cluster = names[0] if names else None
     brokers = _broker_map(arguments.broker_map)
     with open_warehouse(arguments, in_spark=False) as first:
-        second = first if len(names) < 2 else Finished(first.warehouse, _known(first, names[1]))
+        second = first if len(names) < 2 else Finished(first.warehouse, cluster_named(first.warehouse, names[1]))
         left, right = past_run(first, runs[0]), past_run(second, runs[1])
         rules = ComparisonRules(left.cluster != right.cluster, brokers)
         if brokers and not rules.twin:
@@ -70,11 +70,6 @@ def _asked(arguments: argparse.Namespace) -> tuple[list[str], list[str | None]]:
     if len(runs) == 1 or (len(names) < 2 and not runs):
         raise UsageError("give --run twice, or --cluster twice")
     return names, [*runs] if runs else [None, None]
-
-
-def _known(run: Finished, name: str) -> str:
-    past_run(Finished(run.warehouse, name))
-    return name
 
 
 def _broker_map(text: str) -> dict[int, int]:

@@ -213,4 +213,6 @@ def _print_gate(name: str, gate: Gate, checks: Sequence[CheckResult]) -> None:
         print(f"  {check_id}: {check.title}")
         for line in check.evidence[:5]:
             print(f"    {visible(line, 160)}")
-        print(f"    -> {check.remedy}")
+        # What an unknown check needs is its evidence: nothing is broken that a remedy could repair.
+        if check.verdict != "unknown":
+            print(f"    -> {check.remedy}")

@@ -100,7 +100,7 @@ def open_warehouse(arguments: argparse.Namespace, *, in_spark: bool = True) -> I
     """
     settings = _settings(arguments)
     with _opened(settings, in_spark=in_spark) as warehouse:
-        cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
+        cluster = settings.cluster if arguments.conf is not None else cluster_named(warehouse, arguments.cluster)
         old = settings.report.stale_after_hours
         try:
             yield Finished(warehouse, cluster, old, limits_of(settings))
@@ -188,7 +188,8 @@ def _tables(given: str) -> str:
     raise UsageError(f"--warehouse: {given} {problem}; give the folder that `kraft-audit run` or `check` wrote to")
 
 
-def _cluster(warehouse: Reader, asked: str | None) -> str:
+def cluster_named(warehouse: Reader, asked: str | None) -> str:
+    """The cluster of that name, the only one if none is named. Raises UsageError with the names that there are."""
     known = warehouse.rows(RUNS, ["cluster"])["cluster"].unique().sort().to_list()
     if asked is not None:
         if asked not in known:

@@ -30,14 +30,14 @@ class PastCluster:
 
     @property
     def active(self) -> Cluster:
-        """The cluster as the active controller has it. Raises UsageError if that side was not read."""
+        """The cluster as the active controller has it. Raises UsageError if that side was not read, or its release is unknown."""
         found = self.views.active
-        if found is None:
-            side = "ZooKeeper" if self.views.by_zookeeper else "the metadata log"
-            raise UsageError(
-                f"run {self.past.run_id} did not collect {side}, or its release is unknown: give --kafka-version"
-            )
-        return found
+        if found is not None:
+            return found
+        if self.views.by_zookeeper and self.views.facts.zookeeper is not None:
+            raise UsageError(f"run {self.past.run_id} does not know the cluster's release: give --kafka-version")
+        side = "ZooKeeper" if self.views.by_zookeeper else "the metadata log"
+        raise UsageError(f"run {self.past.run_id} did not read {side}, which has the features in this phase")
 
 
 def past_cluster(past: PastRun, kafka_version: str | None = None) -> PastCluster:

@@ -1,0 +1,61 @@
+"""What commands that read say of a check that is unknown, of a side that was not read, and of a name that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.commands import history
+from jobs.evidence.past_cluster import PastCluster
+from jobs.exit import USAGE, UsageError
+from schemas.report import CheckResult, Gate
+from tests.tables import NAMES, STAGES, unpacked
+
+
+@pytest.mark.parametrize(("verdict", "advised"), [("fail", True), ("warn", True), ("unknown", False)])
+def test_a_remedy_is_for_what_is_broken(verdict: Any, advised: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    check = CheckResult(
+        id="CAP-02",
+        title="The metadata log is intact",
+        verdict=verdict,
+        violations=1,
+        gates=["start"],
+        evidence=["the controllers' metadata log was not given"],
+        remedy="Stop the controller.",
+    )
+    history._print_gate("start", Gate("no_go", blocking=["CAP-02"]), [check])
+    said = capsys.readouterr().out
+    assert "the controllers' metadata log was not given" in said
+    assert ("-> Stop the controller." in said) is advised
+
+
+@pytest.mark.parametrize(
+    ("by_zookeeper", "zookeeper", "said"),
+    [
+        (True, {"controller_id": 0}, "run r does not know the cluster's release: give --kafka-version"),
+        (True, None, "run r did not read ZooKeeper, which has the features in this phase"),
+        (False, None, "run r did not read the metadata log, which has the features in this phase"),
+    ],
+)
+def test_why_the_features_are_not_known(by_zookeeper: bool, zookeeper: Any, said: str) -> None:
+    views: Any = SimpleNamespace(active=None, by_zookeeper=by_zookeeper, facts=SimpleNamespace(zookeeper=zookeeper))
+    past: Any = SimpleNamespace(run_id="r")
+    facts: Any = None
+    with pytest.raises(UsageError, match=f"^{said}$"):
+        assert PastCluster(past, facts, {}, views).active is None
+
+
+def test_the_second_cluster_to_compare_is_looked_for_as_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = unpacked(NAMES[-1], tmp_path)
+    name = next(iter(STAGES))
+    for clusters in ((name, f"{name}x"), (f"{name}x", name)):
+        named = [word for cluster in clusters for word in ("--cluster", cluster)]
+        assert main(["compare", "--warehouse", str(tables), *named]) == USAGE
+        said = capsys.readouterr().err
+        assert said == f"kraft-audit: --cluster: no finished run of `{name}x`; did you mean `{name}`?\n"
