@@ -40,11 +40,20 @@ def stored_report(run: Run, cluster: str, run_id: str) -> Report:
     return from_json(found[0]["report"])
 
 
+def newest_report(run: Run, cluster: str) -> str:
+    """The id of the cluster's newest finished run, by its number and not by a clock."""
+    finished = run.warehouse.read(RUNS).where((F.col(CLUSTER) == cluster) & F.col("report").isNotNull())
+    order = [F.desc_nulls_last("sequence"), F.desc("started_at"), F.desc("run_id")]
+    return str(finished.orderBy(*order).select("run_id").limit(1).collect()[0]["run_id"])
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit report`."""
     parser.add_argument("--conf", type=Path, required=True, help="configuration file (YAML)")
     parser.add_argument("--run", dest="run_id", required=True, help="run to report; `kraft-audit history` lists them")
-    parser.add_argument("--out", type=place_of, help="folder for report.html and report.json")
+    parser.add_argument(
+        "--out", type=place_of, help="folder for report.html and report.json; needed for a run that is not the newest"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -52,6 +61,11 @@ def execute(arguments: argparse.Namespace) -> int:
     settings = load_settings(arguments.conf)
     with open_run(settings, arguments.run_id) as run:
         report = stored_report(run, settings.cluster, arguments.run_id)
+        newest = newest_report(run, settings.cluster)
+    if arguments.out is None and arguments.run_id != newest:
+        raise UsageError(
+            f"run {arguments.run_id} is not the newest: its report would replace that of run {newest}; give a folder with --out"
+        )
     paths = write_files(report, settings, arguments.out)
     print(render_text(report))
     print(f"report: {paths.html}")

@@ -145,7 +145,9 @@ def test_clusters_of_one_run_share_what_a_run_has_once(tmp_path: Path, other: di
         pass
 
 
-def test_two_runs_of_one_cluster_at_the_same_time_read_what_they_wrote(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_runs_of_one_cluster_at_the_same_time_read_what_they_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each step of one run lies between two steps of the other; both find the two lost writes."""
     folder = shutil.copytree(capture("3.9.1", "quota-removal"), tmp_path / "capture")
     conf = tmp_path / "conf.yml"
@@ -161,6 +163,12 @@ def test_two_runs_of_one_cluster_at_the_same_time_read_what_they_wrote(spark: Sp
     # Both were examined before either had come to its end.
     assert [report.divergences.by_status for report in reports] == [{"new": 2}, {"new": 2}]
     assert [point.defects for point in reports[1].history] == [2, 2]
+    # The folder of reports has the newest one's, which pages and mails link.
+    again = ["report", "--conf", str(conf), "--run"]
+    assert main([*again, ids[0]]) == USAGE
+    assert f"is not the newest: its report would replace that of run {ids[1]}" in capsys.readouterr().err
+    assert main([*again, ids[0], "--out", str(tmp_path / "old")]) == ERRORS
+    assert main([*again, ids[1]]) == ERRORS
 
 
 def test_a_step_whose_rows_are_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
