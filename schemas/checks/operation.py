@@ -144,8 +144,9 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Create the topic listed with errors.deadletterqueue.group.enable=true. If it exists, set that, and start its "
-        "brokers. Until then records that the group cannot process have nowhere to go.",
-        "KIP-1191; ShareGroupDLQValidator; S§8.6",
+        "brokers. Until then records that the group cannot process have nowhere to go. Its name must begin with "
+        "errors.deadletterqueue.topic.name.prefix of the brokers, dlq. by default.",
+        "KIP-1191; ShareGroupDLQStateManager.ProduceRequestHandler.validateDlqTopic; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

@@ -14,6 +14,7 @@ from schemas.checks.codes import (
     CIDR_DENY,
     CONFIG_SKIPPED,
     CORDONED,
+    DEAD_LETTER_PREFIX,
     DEAD_LETTERS,
     DIRECTORY_UNKNOWN,
     ELR_NO_REPLICA,
@@ -94,6 +95,7 @@ ONLY = {
         "group reads-within: its dead letter topic __consumer_offsets is an internal one",
         "group reads: 1 partitions of letters have no leader",
     ],
+    DEAD_LETTER_PREFIX: ["group reads-well: its dead letter topic in-order does not begin with dlq."],
     DIRECTORY_UNKNOWN: ["not-placed/0: broker 4 has not reported which of its directories"],
     CORDONED: ["closed-in/0: broker 4's directory d4-closed is cordoned"],
     CIDR_DENY: ["TOPIC t: DENY User:a from 10.1.0.0/16"],
@@ -608,6 +610,33 @@ def of_cluster(key: str, value: str) -> Row:
 
 
 @pytest.mark.parametrize(
+    ("topic", "cluster", "is_unknown"),
+    [
+        ("in-order", (), True),
+        ("dlq.in-order", (), False),
+        ("in-order", (("topic.name.prefix", ""),), False),
+        ("in-order", (("topic.name.prefix", "in-"),), False),
+    ],
+)
+def test_the_prefix_of_dead_letter_topics_has_a_default(
+    topic: str, cluster: tuple[tuple[str, str], ...], is_unknown: bool
+) -> None:
+    """`GroupCoordinatorConfig` of 4.4.0 has dlq.; a property file may set another, and `validateDlqTopic` requires it."""
+    names = {"reads-well": topic, "in-order": topic}
+    groups = [
+        {**each, key: topic}
+        for each in CONFIGS
+        if each["resource_name"] in names
+        for key in (("value",) if each["resource_type"] == "GROUP" else ("resource_name",))
+    ]
+    shown = told({"configs": [*groups, *(of_cluster(*each) for each in cluster)], "partitions": [row(topic)]})
+    assert DEAD_LETTERS not in shown
+    assert (DEAD_LETTER_PREFIX in shown) is is_unknown
+    facts = kraft(findings={code: Sample(len(texts), tuple(texts)) for code, texts in shown.items()})
+    assert verdict("SHR-02", facts).verdict == ("unknown" if is_unknown else "pass")
+
+
+@pytest.mark.parametrize(
     ("cluster", "texts"),
     [
         ((), ["does not exist"]),
@@ -619,7 +648,7 @@ def of_cluster(key: str, value: str) -> Row:
     ],
 )
 def test_dead_letter_topics_are_what_the_cluster_lets_them_be(cluster: tuple[Row, ...], texts: list[str]) -> None:
-    """`ShareGroupDLQValidator`: the cluster may have missing topics created, and may ask for a prefix of their names."""
+    """`validateDlqTopic`: the cluster may have missing topics created, and may ask for a prefix of their names."""
     groups = [each for each in CONFIGS if each["resource_name"] in ("reads-too", "reads-well", "in-order")]
     shown = told({"configs": [*groups, *cluster], "partitions": [row("in-order")]}).get(DEAD_LETTERS, [])
     assert len(shown) == len(texts)

@@ -13,6 +13,7 @@ import polars as pl
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
     CIDR_DENY,
+    DEAD_LETTER_PREFIX,
     DEAD_LETTERS,
     ELR_NO_REPLICA,
     ELR_WAITING,
@@ -36,10 +37,11 @@ SHARE_STATE_TOPIC = "__share_group_state"
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", SHARE_STATE_TOPIC, "__remote_log_metadata")
 # KIP-1191: the topic for records that a share group could not process.
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-# The required setting of that topic, and optional ones of the cluster: whether brokers create it, and the prefix of its name.
+# The required setting of that topic, and those of the cluster: whether brokers create it, and the prefix of its name.
 DEAD_LETTERS_ENABLED = "errors.deadletterqueue.group.enable"
 DEAD_LETTERS_CREATED = "errors.deadletterqueue.auto.create.topics.enable"
-DEAD_LETTER_PREFIX = "errors.deadletterqueue.topic.name.prefix"
+DEAD_LETTERS_PREFIX = "errors.deadletterqueue.topic.name.prefix"
+DEFAULT_PREFIX = "dlq."
 # The replicas that a reassignment with a throttle slows down. A broker's rate alone has no effect.
 THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 # `ScramMechanism.minIterations`, of both mechanisms.
@@ -175,8 +177,9 @@ def token_rules(health: Health) -> list[RowRule]:
 def dead_letters(partitions: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
     """Dead letter topics of share groups that Kafka refuses to write to, or that lack a leader: columns VIOLATIONS.
 
-    In the order of `ShareGroupDLQValidator.validateDlqTopicConfig`. Settings without a dynamic value may be in property files:
-    a prefix is required only if it is set dynamically, and a missing topic counts unless brokers may create it.
+    In the order of Kafka (`ShareGroupDLQStateManager.ProduceRequestHandler.validateDlqTopic`). Settings without a dynamic value
+    may be in property files: a missing topic counts unless brokers may create it, and a name without the default prefix of
+    `GroupCoordinatorConfig` may be right or wrong (DEAD_LETTER_PREFIX).
     """
     mine = configs.filter(_kraft())
     names = mine.filter((pl.col("resource_type") == "GROUP") & (pl.col("config") == DEAD_LETTER_TOPIC))
@@ -194,7 +197,8 @@ def dead_letters(partitions: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFram
 def _dead_letter_rules(configs: pl.DataFrame) -> list[RowRule]:
     cluster = configs.filter((pl.col("resource_type") == "BROKER") & (pl.col("resource_name") == ""))
     created = not cluster.filter((pl.col("config") == DEAD_LETTERS_CREATED) & _is_true()).is_empty()
-    prefix = next(iter(cluster.filter(pl.col("config") == DEAD_LETTER_PREFIX)["value"]), None) or ""
+    dynamic = next(iter(cluster.filter(pl.col("config") == DEAD_LETTERS_PREFIX)["value"]), None)
+    prefix = dynamic or ""
     topic, there = pl.col("topic"), pl.col("lost").is_not_null()
     faults = [
         (topic.str.starts_with("__"), said("group {}: its dead letter topic {} is an internal one", "group", "topic")),
@@ -218,7 +222,12 @@ def _dead_letter_rules(configs: pl.DataFrame) -> list[RowRule]:
         ),
     ]
     text = pl.coalesce(pl.when(fault).then(sentence) for fault, sentence in faults)
-    return [RowRule(DEAD_LETTERS, pl.any_horizontal(fault for fault, _ in faults), text)]
+    faulty = pl.any_horizontal(fault for fault, _ in faults)
+    default = said(
+        "group {}: its dead letter topic {} does not begin with {}", "group", "topic", pl.lit(DEFAULT_PREFIX)
+    )
+    unsure = ~faulty & ~topic.str.starts_with(DEFAULT_PREFIX) if dynamic is None else pl.lit(False)
+    return [RowRule(DEAD_LETTERS, faulty, text), RowRule(DEAD_LETTER_PREFIX, unsure, default)]
 
 
 def _is_true() -> pl.Expr:

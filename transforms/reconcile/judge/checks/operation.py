@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
     CORDONED,
+    DEAD_LETTER_PREFIX,
     DEAD_LETTERS,
     DIRECTORY_UNKNOWN,
     ELR_NO_REPLICA,
@@ -180,6 +181,17 @@ def _share_state(facts: Facts) -> Outcome:
     return sampled(facts.found(SHARE_STATE))
 
 
+def _dead_letters(facts: Facts) -> Outcome:
+    """SHR-02. A property file may set another prefix than the default; the metadata does not show it."""
+    found, unsure = facts.found(DEAD_LETTERS), facts.found(DEAD_LETTER_PREFIX)
+    if found.total or not unsure.total:
+        return sampled(found)
+    return unknown(
+        f"{unsure.examples[0]}, the default prefix ({unsure.total} in all): whether a property file sets another one is unknown; "
+        "set errors.deadletterqueue.topic.name.prefix for the cluster"
+    )
+
+
 def _gone(facts: Facts) -> Outcome:
     """CFG-03, by the log alone: what ZooKeeper still has after finalising does not count.
 
@@ -207,7 +219,7 @@ CHECKS: dict[str, CheckFunction] = {
     "ELR-04": _elr_on,
     "ELR-05": in_tables(ELR_NO_REPLICA),
     "SHR-01": _share_state,
-    "SHR-02": in_tables(DEAD_LETTERS),
+    "SHR-02": _dead_letters,
     "CFG-03": _gone,
     "DIR-03": in_tables(CORDONED),
     "DIR-04": by_level(by_time(in_tables(DIRECTORY_UNKNOWN))),
