@@ -54,6 +54,7 @@ DEAD_LETTER_PREFIX = "DEAD-LETTER-PREFIX"
 DIRECTORY_UNKNOWN = "DIRECTORY-UNKNOWN"
 CORDONED = "CORDONED"
 CIDR_DENY = "CIDR-DENY"
+ACL_TWICE = "ACL-TWICE"
 FEW_ITERATIONS = "FEW-ITERATIONS"
 TOKEN_EXPIRED = "TOKEN-EXPIRED"  # noqa: S105 - a code
 # Findings of replay on which Kafka's own replay throws in every release (`transforms.kernel`).

@@ -104,4 +104,15 @@ CHECKS: tuple[Check, ...] = (
         needs=KRAFT_ONLY,
         severity="warning",
     ),
+    check(
+        "SEC-10",
+        "No ACL is in the log twice",
+        (),
+        WITH_KRAFT,
+        "Do not delete the ACLs listed: the active controller throws when it removes the second one and stops, and so does the "
+        "next that is asked. Add a DENY for the same principal to take the access away. A migration that is not "
+        "finalised can be rolled back and repeated.",
+        "AclControlManager.deleteAcls, AclControlManager.replay; S§8.6",
+        needs=KRAFT_ONLY,
+    ),
 )

@@ -12,6 +12,7 @@ import polars as pl
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
+    ACL_TWICE,
     CIDR_DENY,
     DEAD_LETTER_PREFIX,
     DEAD_LETTERS,
@@ -27,6 +28,7 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
     TOKEN_EXPIRED,
 )
+from schemas.entities.acls import ACLS
 from transforms.frames import except_ids, listed
 from transforms.reconcile.judge.kraft_queries import HOUR, Health
 from transforms.reconcile.judge.partition_health import staying
@@ -148,14 +150,23 @@ def config_rules(partitions: pl.DataFrame) -> list[RowRule]:
 
 
 def acl_rules(health: Health) -> list[RowRule]:
-    """A DENY for a range of addresses below the level that supports ranges: it denies nobody."""
+    """An ACL that several records hold, each under an id of its own, as after a second load; and a DENY for a range of addresses
+    below the level that supports ranges: it denies nobody.
+
+    `AclControlManager` keeps a set of the ACLs beside the ids: removing the last one of several equal ones throws.
+    """
+    acl = pl.struct("source", *ACLS.key)
+    again = _kraft() & acl.is_duplicated() & acl.is_first_distinct()
+    twice = RowRule(
+        ACL_TWICE, again, said("{} {}: {} {} of {} from {}", *ACLS.key[:2], "permission", "operation", *_WHO)
+    )
     if health.level is None or health.level >= CIDR_FROM:
-        return []
+        return [twice]
     ranged = _kraft() & pl.col("host").str.contains("/", literal=True) & (pl.col("permission") == "DENY")
-    return [RowRule(CIDR_DENY, ranged, said("{} {}: DENY {} from {}", *_ACL))]
+    return [twice, RowRule(CIDR_DENY, ranged, said("{} {}: DENY {} from {}", *ACLS.key[:2], *_WHO))]
 
 
-_ACL = ("resource_type", "resource_name", "principal", "host")
+_WHO = ("principal", "host")
 
 
 def credential_rules() -> list[RowRule]:
