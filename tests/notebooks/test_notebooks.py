@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from jobs.runtime.notebook import Notebook, NotebookError
 from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse, in_parallel
-from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
+from schemas.bronze import ZK_TRANSACTIONS
 from schemas.entities.partitions import PARTITIONS
-from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, GATES, LAG, RUNS
+from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, FEATURE_MATRIX, GATES, ISR_HISTORY, LAG, RUNS
 from schemas.table import Table
 from tests.report.samples import HOSTILE, defective
 from transforms.report.json import to_json
@@ -30,7 +30,7 @@ OTHER, GONE = {"cluster": "other", "run_id": "r3"}, {"cluster": "prod", "run_id"
 _EARLIER = ((GONE, [8]), (OLD, [9]))
 PARTITION = {"topic": "orders", "partition": 3}
 FAILED = {"cluster": "prod", "run_id": "r4", "verdict": "failed", "started_at": datetime(2026, 11, 21, 9)}
-FAILED["finished_at"] = FAILED["started_at"]
+FAILED |= {"finished_at": FAILED["started_at"], "failure": "there is no log"}
 _PARTITIONS = [
     {**NEW, **PARTITION, "source": "zookeeper", "isr": [0, 1, 2], "zk_mzxid": 799, "zk_mtime": 1_000},
     {**NEW, **PARTITION, "source": "kraft", "isr": [0, 1], "kraft_offset": 1215},
@@ -90,13 +90,18 @@ def _divergence(class_: str, entity: str, key: dict[str, Any], **more: Any) -> d
     }
 
 
-def _change(offset: int, **more: Any) -> dict[str, Any]:
-    record = {"offset": offset, "epoch": 1, "control": False, "type": "PARTITION_CHANGE_RECORD", "topic_id": TOPIC_ID}
-    return {**NEW, **record, "partition_id": 3, **more}
+def _change(offset: int, run: Mapping[str, str] = NEW, **more: Any) -> dict[str, Any]:
+    state = {"isr_before": [0, 1, 2], "isr": [0, 1, 2], "leader_before": 0, "leader": 0, "departed": [], "joined": []}
+    of = {"topic": "orders", "topic_id": TOPIC_ID, "partition": 3, "epoch": 1, "append_time": 1_700_000_000_000 + offset}
+    return {**run, **of, "offset": offset, **state, **more}
+
+
+def _supports(run: Mapping[str, str], node_id: int, max_level: int, gap: str = "") -> dict[str, Any]:
+    levels = {"min_level": 0, "max_level": max_level, "finalised_level": 2, "gap": gap}
+    return {**run, "feature": "transaction.version", "node_kind": "broker", "node_id": node_id, **levels}
 
 
 def _tables() -> dict[Table, list[dict[str, Any]]]:
-    topic = {"type": "TOPIC_RECORD", "data": json.dumps({"name": "orders", "topicId": TOPIC_ID})}
     state = "/brokers/topics/orders/partitions/3/state"
     return {
         # A run that did not come to its end is not the newest to show.
@@ -125,15 +130,20 @@ def _tables() -> dict[Table, list[dict[str, Any]]]:
         ],
         LAG: [{**OLD, "records": 11, "alive": True}, {**NEW, "records": 0, "alive": True}],
         PARTITIONS.table: [{**run, **PARTITION, "source": "kraft", "isr": isr} for run, isr in _EARLIER],
-        KRAFT_RECORDS: [
-            {**NEW, "offset": 10, "epoch": 1, "control": False, **topic},
-            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], leader=0, append_time=1_600_000_000_000, controller_id=3000),
-            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], leader=0, append_time=1_600_000_000_000, controller_id=3001),
-            _change(1215, isr=[0, 1], leader=-2, append_time=1_700_000_000_000),
-            _change(1216, leader=1, append_time=1_700_000_000_001),
-            _change(1217, leader=-2, append_time=1_700_000_000_002),
-            _change(1300, isr=[7], partition_id=4),
-            _change(5, isr=[8], checkpoint_offset=100),
+        ISR_HISTORY: [
+            _change(12, isr_before=None, leader_before=None, joined=[0, 1, 2]),
+            _change(1215, OLD, isr=[0, 1], departed=[2]),
+            _change(1215, isr=[0, 1], departed=[2]),
+            _change(1216, leader=1),
+            _change(1217),
+            _change(1300, {"cluster": "prod", "run_id": "killed"}, isr=[0], departed=[1, 2]),
+            _change(1301, {"cluster": "prod", "run_id": "r4"}, isr=[0], departed=[1, 2]),
+            _change(1302, OTHER, isr=[0], departed=[1, 2]),
+        ],
+        FEATURE_MATRIX: [
+            _supports(NEW, 0, 2),
+            _supports(NEW, 1, 0, "it lacks the level"),
+            _supports(OLD, 7, 0, "it lacked the level"),
         ],
         ZK_TRANSACTIONS: [
             {**NEW, "zxid": 799, "time": 1_000, "type": "setData", "path": state},
@@ -230,14 +240,20 @@ def test_the_run_that_was_counted_last_is_the_newest_whatever_its_clock_said(
 
 
 def test_a_change_of_the_isr_is_told_once(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What two runs have stored, what a run without an end has, and what changes neither ISR nor leader."""
     notebook = _execute("06_isr_and_features.py", filled, monkeypatch)
-    # Two controllers' copies hold offset 12, which is no change; that of the checkpoint is not counted either.
-    assert _shown(notebook, "ISR changes", "offset", "left_isr", "joined_isr", "leader_before", "leader") == [
-        (1215, [2], [], 0, None),
-        (1216, None, None, 0, 1),
+    assert _shown(notebook, "ISR changes", "offset", "departed", "joined", "leader_before", "leader") == [
+        (1215, [2], [], 0, 0),
+        (1216, [], [], 0, 1),
     ]
-    assert _shown(notebook, "Partitions that move most", "partition_id", "left_isr", "leader_moves") == [(3, 1, 1)]
+    assert _shown(notebook, "Partitions that move most", "topic", "departed", "leader_moves") == [("orders", 1, 1)]
     assert _shown(notebook, "Brokers that leave most", "broker_id", "count") == [(2, 1)]
+
+
+def test_a_node_without_a_finalised_feature_is_a_gap(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It supports level 0 alone, and the run's own matrix has it; it registers no such feature."""
+    notebook = _execute("06_isr_and_features.py", filled, monkeypatch)
+    assert _shown(notebook, "Features", "node_id", "max_level", "gap") == [(1, 0, "it lacks the level"), (0, 2, "")]
 
 
 @pytest.mark.parametrize(("run", "isr"), [("r0", [8]), ("r1", [9])])

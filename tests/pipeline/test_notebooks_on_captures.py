@@ -124,14 +124,14 @@ def test_isr_churn_and_features(execute: Callable[..., Notebook], audited: Calla
     state = expected.partitions(expected.load(capture("3.9.1", "6"))["state"])
     last: dict[tuple[str, int], list[int]] = {}
     for row in rows(notebook, "ISR changes"):
-        last[row["topic"], row["partition_id"]] = row["isr"] or row["isr_before"]
+        last[row["topic"], row["partition"]] = row["isr"]
     assert last
     assert {key: sorted(isr) for key, isr in last.items() if key in state} == {
         key: sorted(state[key]["isr"]) for key in last if key in state
     }
     assert rows(notebook, "Brokers that leave most")[0]["count"] > 0
     features = rows(notebook, "Features")
-    finalised = {row["feature"]: row["finalised"] for row in features if row["finalised"] is not None}
+    finalised = {row["feature"]: row["finalised_level"] for row in features if row["finalised_level"] is not None}
     known = audited("3.9.1-6").rows
     assert (
         finalised.items() <= {row["feature"]: row["level"] for row in known(FEATURES.table, "source = 'kraft'")}.items()
