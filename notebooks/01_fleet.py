@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from jobs.runtime.notebook import Notebook
+from jobs.evidence.notebook import Notebook
 from schemas.gold import RUNS
 from transforms.runs import newest_first, oldest_first
 

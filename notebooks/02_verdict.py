@@ -9,7 +9,7 @@
 
 from pyspark.sql import functions as F
 
-from jobs.runtime.notebook import Notebook
+from jobs.evidence.notebook import Notebook
 from schemas.checks import CHECKS as CATALOGUE
 from schemas.classes import ORDER
 from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, EXPECTATIONS, GATES

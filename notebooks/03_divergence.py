@@ -11,9 +11,9 @@
 
 from pyspark.sql import functions as F
 
-from jobs.evidence.past import Finished, past_run
 from jobs.commands.explain import explanation
-from jobs.runtime.notebook import Notebook
+from jobs.evidence.notebook import Notebook
+from jobs.evidence.past import Finished, past_run
 from schemas.classes import ORDER
 from schemas.gold import DIVERGENCES, RUNS
 from transforms.explain.keys import parse_key

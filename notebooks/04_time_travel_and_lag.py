@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from pyspark.sql import functions as F
 
 from jobs.evidence.as_of import divergences_as_of
+from jobs.evidence.notebook import Notebook
 from jobs.evidence.past import Finished, past_run
-from jobs.runtime.notebook import Notebook
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import DIVERGENCES, LAG, RUNS
 from transforms.report.chart import divergence_chart, lag_chart

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from jobs.runtime.notebook import Notebook
-from schemas.gold import BROKER_PRESENCE, GATES, RUNS
+from jobs.evidence.notebook import Notebook
 from schemas.gates import GATES as GATE_NAMES
+from schemas.gold import BROKER_PRESENCE, GATES, RUNS
 from transforms.runs import oldest_first
 
 notebook = Notebook(globals())

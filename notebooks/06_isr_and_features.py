@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import functions as F
 
 from jobs.evidence.finished import finished_runs, of_finished
-from jobs.runtime.notebook import Notebook
+from jobs.evidence.notebook import Notebook
 from schemas.gold import FEATURE_MATRIX, ISR_HISTORY
 
 notebook = Notebook(globals())

@@ -16,7 +16,7 @@ from pyspark.sql.connect.conf import RuntimeConf
 from pyspark.sql.connect.dataframe import DataFrame
 
 from jobs import cli
-from jobs.runtime.notebook import ENVIRONMENT_PREFIX
+from jobs.evidence.notebook import ENVIRONMENT_PREFIX
 
 _REFUSED = ("persist", "cache", "checkpoint", "localCheckpoint")
 _SETTABLE = (

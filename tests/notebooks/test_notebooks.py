@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.runtime.notebook import Notebook, NotebookError
+from jobs.evidence.notebook import Notebook, NotebookError
 from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse, in_parallel
 from schemas.bronze import ZK_TRANSACTIONS
@@ -180,6 +180,18 @@ def test_the_verdict(filled: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys:
     assert "ERRORS: ZooKeeper and KRaft disagree: 5 defects" in printed
     assert "\x1b" not in printed
     assert "\u202e" not in printed
+
+
+def test_a_notebook_names_its_run_and_those_that_failed_since(
+    filled: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On Databricks it runs after a run that failed, too, and must not show the result of the one before as that of now."""
+    _execute("05_brokers_and_gates.py", filled, monkeypatch)
+    said = capsys.readouterr().out
+    assert "Run r2 of cluster prod, finished 2026-11-21 07:00 UTC" in said
+    assert "since then 1 run failed, the last one at 2026-11-21 09:00 UTC: there is no log" in said
+    _execute("05_brokers_and_gates.py", filled, monkeypatch, run_id="r1")
+    assert "since then 1 run finished: this is not the newest" in capsys.readouterr().out
 
 
 def test_a_partition_and_the_lag(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.runtime.notebook import Notebook
+from jobs.evidence.notebook import Notebook
 from schemas.entities.features import FEATURES
 from tests.captures import capture
 from tests.pipeline import expected

@@ -11,15 +11,19 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from jobs.evidence.past import runs_of
 from jobs.runtime.spark import spark_session
+from jobs.settings import ReportSettings
 from jobs.sinks.delta import Warehouse
 from schemas.gold import RUNS
 from transforms.report.printable import value_text
+from transforms.report.run_standing import standing_of
 from transforms.runs import newest_first
 
 if TYPE_CHECKING:
@@ -59,7 +63,8 @@ class Notebook:
     def run(self, warehouse: Warehouse, cluster: str = "", run_id: str = "") -> Mapping[str, Any]:
         """Find a finished run's row in the runs table: the one named, else the newest of the cluster, else the newest of all.
 
-        Raises NotebookError when there is none; a run that failed has nothing to show.
+        Prints which one it is, how old, and what came since: a notebook is also run after a run that failed. Raises NotebookError when
+        there is none; a run that failed has nothing to show.
         """
         runs = warehouse.read(RUNS).where(F.col("report").isNotNull())
         for column, wanted in (("cluster", cluster), ("run_id", run_id)):
@@ -71,7 +76,11 @@ class Notebook:
         if newest is None:
             wanted = f"cluster {value_text(cluster)}, run {value_text(run_id)}" if cluster or run_id else "any run"
             raise NotebookError(f"{warehouse.location(RUNS)} does not hold {wanted}; check `warehouse` and `cluster`")
-        return newest.asDict()
+        row = newest.asDict()
+        standing = standing_of(runs_of(warehouse, row["cluster"]), row["run_id"], datetime.now(UTC))
+        if standing is not None:
+            print(*standing.lines(ReportSettings().stale_after_hours), sep="\n")
+        return row
 
     def show(self, title: str, frame: DataFrame) -> None:
         """Display a table; outside Databricks its first rows are printed, nothing in them a terminal would obey."""
