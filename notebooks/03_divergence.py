@@ -18,6 +18,7 @@ from schemas.classes import ORDER
 from schemas.gold import DIVERGENCES, RUNS
 from transforms.explain.keys import parse_key
 from transforms.explain.text import render
+from transforms.report.compared import was_compared
 from transforms.runs import oldest_first
 
 ORDER_OF_RUNS = ("sequence", "started_at", "finished_at", "run_id")
@@ -53,7 +54,8 @@ if not key:
 # COMMAND ----------
 
 story = render(explanation(past, parse_key(entity, key), int(offset) if offset else None)) if key else ""
-print(story or "Nothing differs: name a row by `entity` and `key`.")
+nothing = "Nothing differs" if was_compared(past.report) else "No difference is known, because this run did not compare the two sides"
+print(story or f"{nothing}: name a row by `entity` and `key`.")
 
 # COMMAND ----------
 

@@ -19,8 +19,9 @@ from jobs.sinks.delta import Warehouse, in_parallel
 from schemas.bronze import ZK_TRANSACTIONS
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, FEATURE_MATRIX, GATES, ISR_HISTORY, LAG, RUNS
+from schemas.report import Report
 from schemas.table import Table
-from tests.report.samples import HOSTILE, defective
+from tests.report.samples import HOSTILE, defective, healthy, not_ready
 from transforms.report.json import to_json
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -192,6 +193,21 @@ def test_a_notebook_names_its_run_and_those_that_failed_since(
     assert "since then 1 run failed, the last one at 2026-11-21 09:00 UTC: there is no log" in said
     _execute("05_brokers_and_gates.py", filled, monkeypatch, run_id="r1")
     assert "since then 1 run finished: this is not the newest" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("report", "said"), [(healthy(), "Nothing differs"), (not_ready(), "No difference is known")])
+def test_where_nothing_was_compared_nothing_is_called_equal(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    report: Report,
+    said: str,
+) -> None:
+    warehouse = Warehouse(spark, str(tmp_path))
+    _write(warehouse, RUNS, [{**_run(NEW, 7, 0), "report": to_json(report)}])
+    _execute("03_divergence.py", warehouse, monkeypatch)
+    assert said in capsys.readouterr().out
 
 
 def test_a_partition_and_the_lag(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
