@@ -371,6 +371,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         nargs="+",
+        action="extend",
         metavar="FILE",
         help="configuration files (YAML), one for each cluster: one run audits all of them",
     )

@@ -12,6 +12,7 @@
 from pyspark.sql import functions as F
 
 from jobs.commands.explain import explanation
+from jobs.evidence import missing
 from jobs.evidence.notebook import Notebook
 from jobs.evidence.past import Finished, past_run
 from schemas.classes import ORDER
@@ -53,6 +54,8 @@ if not key:
 
 # COMMAND ----------
 
+for line in missing.lines(missing.of_chain(past)):
+    print(line)
 story = render(explanation(past, parse_key(entity, key), int(offset) if offset else None)) if key else ""
 nothing = "Nothing differs" if was_compared(past.report) else "No difference is known, because this run did not compare the two sides"
 print(story or f"{nothing}: name a row by `entity` and `key`.")

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.exit import OK, AuditError, UsageError
+from jobs.exit import OK, UsageError
 from schemas.checks import Phase
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
@@ -72,13 +72,8 @@ def _first(past: PastRun, arguments: argparse.Namespace) -> pl.DataFrame:
     chosen = {"entity": arguments.entity, "class": arguments.class_}
     where = {name: wanted for name, wanted in chosen.items() if wanted is not None}
     if arguments.as_of is not None:
-        from jobs.evidence import missing  # noqa: PLC0415 - the log is replayed, in Spark
-        from jobs.evidence.as_of import first_as_of  # noqa: PLC0415
+        from jobs.evidence.as_of import first_as_of  # noqa: PLC0415 - the log is replayed, in Spark
 
-        gone = missing.lines(missing.of_chain(past))
-        if gone:
-            # Of a log with holes there is no state.
-            raise AuditError("; ".join(gone))
         return first_as_of(past, arguments.as_of, where, arguments.limit)
     rows = past.rows(DIVERGENCES, _SHOWN, where)
     return first_of(rows.filter(pl.col("status") != "resolved"), arguments.limit)

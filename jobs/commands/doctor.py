@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--conf",
         type=Path,
         nargs="+",
+        action="extend",
         default=[],
         metavar="FILE",
         help="configuration files; without them, only this machine is checked",

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retired",
         nargs="+",
+        action="extend",
         default=[],
         metavar="NAME",
         help="leave out these retired clusters once their newest run is old (also: `report.retired`)",

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--conf",
         type=Path,
         nargs="+",
+        action="extend",
         metavar="FILE",
         help="configuration files (YAML): old rows of their clusters are removed, according to their sections `maintain` and `hold`",
     )

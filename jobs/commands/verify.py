@@ -35,7 +35,13 @@ _REASONS = (EVIDENCE, _KEPT)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit verify`."""
     parser.add_argument(
-        "--conf", type=Path, required=True, nargs="+", metavar="FILE", help="configuration files (YAML), those of `run`"
+        "--conf",
+        type=Path,
+        required=True,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="configuration files (YAML), those of `run`",
     )
     parser.add_argument("--cluster", metavar="NAME", help="only this one of the clusters configured")
     parser.add_argument(

@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
+from jobs.evidence import missing
 from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
 from jobs.evidence.past import PastRun
 from jobs.evidence.past_facts import past_facts
-from jobs.exit import UsageError
+from jobs.exit import AuditError, UsageError
 from jobs.runtime.workers import as_they_are
 from schemas.gold import DIVERGENCES
 from transforms.examination.as_of import TaskAt, divergences_at
@@ -35,8 +36,11 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     Rows of gold divergences without the run's columns, and without the columns that need earlier runs. Each use
     computes them again. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper
     is ahead: rows that it has from later records are in_flight. Raises UsageError when the run compared nothing or its
-    log does not hold the offset.
+    log does not hold the offset, AuditError where records of the log are gone: there is no state of a log with holes.
     """
+    gone = missing.lines(missing.of_chain(past))
+    if gone:
+        raise AuditError("; ".join(gone))
     known = past_facts(past)
     if known.kraft is None or not may_compare(known.gathered.facts):
         raise UsageError(f"run {past.run_id} compared nothing (mode {past.report.mode}), so it has no differences")

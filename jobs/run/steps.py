@@ -68,7 +68,9 @@ _COUNTED = {table.full_name: table for table in (ZK_ZNODES, ZK_TRANSACTIONS, KRA
 def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) -> int:
     """`main` of a step: parse `--conf` and `--run-id`, run it, and map what happens to an exit code."""
     parser = argparse.ArgumentParser(prog=f"kraft-audit {name.replace('_', '-')}", description=step.__doc__)
-    parser.add_argument("--conf", type=Path, required=True, nargs="+", help="configuration files (YAML)")
+    parser.add_argument(
+        "--conf", type=Path, required=True, nargs="+", action="extend", help="configuration files (YAML)"
+    )
     parser.add_argument("--run-id", required=True, help="run the step belongs to; the same for all steps of one run")
     arguments = parser.parse_args(argv)
 

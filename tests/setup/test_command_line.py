@@ -115,6 +115,14 @@ def test_a_number_that_would_hide_something_is_refused(
     assert capsys.readouterr().err == f"kraft-audit: {said}\n"
 
 
+@pytest.mark.parametrize("name", ["run", "verify", "maintain", "doctor"])
+def test_an_option_that_is_given_twice_is_heard_twice(name: str) -> None:
+    """Of two --conf the first was left out, and its cluster was not audited."""
+    (command,) = (each for each in COMMANDS if each.name == name)
+    parsed = parser_of(command).parse_args(["--conf", "a.yml", "b.yml", "--conf", "c.yml"])
+    assert parsed.conf == [Path("a.yml"), Path("b.yml"), Path("c.yml")]
+
+
 # A command that prints and finds errors, started as the console script starts it.
 PRINTING = """
 from jobs.commands import maintain
