@@ -82,6 +82,13 @@ CLASSES: dict[str, DivergenceClass] = {
         DivergenceClass(IN_SYNC, False, "the same in-sync replicas in another order, which means nothing", "Nothing."),
     )
 }
+# What to do about a partition whose state znode is missing, whatever the row's class.
+MISSING_STATE = (
+    "Do not move the leadership yet: without this state znode no full sync can finish, and nothing is mirrored after the next failover. "
+    "First write the znode, with the leader, leader_epoch and isr that KRaft has, like that of another partition: "
+    "`zookeeper-shell.sh HOST:PORT create PATH DATA`, where PATH is /brokers/topics/TOPIC/partitions/NUMBER/state, or set if it is there "
+    "but cannot be parsed. Then run the audit again."
+)
 DEFECTS: tuple[str, ...] = tuple(entry.name for entry in CLASSES.values() if entry.defect)
 # The order rows are listed in: defects first.
 ORDER: tuple[str, ...] = tuple(CLASSES)

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from schemas.bronze import ZK_ZNODES
-from schemas.report import Suppression
+from schemas.classes import CLASSES, MISSING_STATE
+from schemas.report import DivergenceRow, Suppression
 from schemas.silver import BARRIERS
 from tests.reconcile.silver import kraft, tables, version, versions, zk
 from tests.reconcile.test_checks import dual_write
@@ -24,7 +25,7 @@ from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.reconcile.judge.evidence import with_differences
 from transforms.reconcile.judge.facts import Sample
 from transforms.reconcile.judge.gates import run_checks
-from transforms.report.comparison import NOTHING, ReportRequest, comparison, shown
+from transforms.report.comparison import NOTHING, ReportRequest, comparison, divergence_row, shown
 
 LOADED_AT = 1_000_000
 CONTEXT = Context(
@@ -222,3 +223,17 @@ def test_defects_are_counted_by_status_however_few_rows_are_listed() -> None:
     told = comparison({"row": listed(rows, 2).to_dicts(), "twice": []}, 2)
     assert len(told.summary.rows) == 2
     assert told.summary.defects_by_status == {"new": 5, "persisting": 3, "resolved": 4}
+
+
+def test_a_state_znode_that_is_missing_is_written_before_any_full_sync() -> None:
+    """Seen in 3.8.1 and 3.9.1: no full sync ends without it, so that the class's own remedy would stop dual write for good."""
+
+    def row(class_: str, column: str | None, value: object) -> DivergenceRow:
+        known = {"entity": "partitions", "key": json.dumps({"topic": "t", "partition": 0}), "class": class_}
+        more = {"column": column, "zk_value": json.dumps(value), "kraft_value": "1"}
+        return divergence_row(dict.fromkeys(FOLLOWED.names()) | known | more)
+
+    for class_ in ("lost_write", "foreign_write", "load_extra"):
+        assert row(class_, "leader", None).remedy == MISSING_STATE
+        assert row(class_, "leader", 0).remedy == row(class_, None, None).remedy == CLASSES[class_].remedy
+    assert row("lag", "leader", None).remedy == CLASSES["lag"].remedy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from schemas.classes import CLASSES, DEFECTS, ORDER
+from schemas.classes import CLASSES, DEFECTS, MISSING_STATE, ORDER
 from schemas.gates import GATES, MIGRATION_GATES
 from schemas.report import (
     ZNODE_NOT_GIVEN,
@@ -199,7 +199,8 @@ def repairs(report: Report) -> list[Action]:
     if phase_of(report) == "rolled_back":
         # There are no controllers to stop: RB-05 has the remedy for the same znode.
         checks = [check for check in checks if check.id != "START-07"]
-    rows = sorted(report.divergences.rows, key=lambda row: rank(ORDER, row.class_))
+    # Until a missing state znode is there, no full sync can repair the others.
+    rows = sorted(report.divergences.rows, key=lambda row: (row.remedy != MISSING_STATE, rank(ORDER, row.class_)))
     of_rows = [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS and row.suppressed is None]
     said = _OF_DEFECTS if of_rows else ()
     return _once(

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from schemas.classes import CLASSES, DEFECTS
+from schemas.classes import CLASSES, DEFECTS, MISSING_STATE
+from schemas.entities.partitions import PARTITIONS
 from schemas.report import DivergenceRow, Divergences
 from transforms.reconcile.compare.comparison import Answers
+from transforms.reconcile.compare.differing import ASSIGNMENT
 from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, in_force
 from transforms.reconcile.compare.suppressions import notes as suppression_notes
 from transforms.reconcile.judge import summary
@@ -182,5 +184,11 @@ def divergence_row(row: Mapping[str, Any]) -> DivergenceRow:
         lost_after_zxid=row["lost_after_zxid"],
         lost_until_zxid=row["lost_until_zxid"],
         fingerprint=row["fingerprint"],
-        remedy=CLASSES[row["class"]].remedy,
+        remedy=_remedy(row),
     )
+
+
+def _remedy(row: Mapping[str, Any]) -> str:
+    of_state = row["entity"] == PARTITIONS.name and row["column"] is not None and row["column"] not in ASSIGNMENT
+    missing = of_state and row["zk_value"] == "null" and row["class"] in DEFECTS
+    return MISSING_STATE if missing else CLASSES[row["class"]].remedy
