@@ -105,7 +105,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "POST-03",
-        "No broker registered in ZooKeeper mode after finalising",
+        "No broker runs in ZooKeeper mode after finalising",
         (),
         FINALIZED,
         "Restart the listed brokers in KRaft mode: set process.roles=broker and remove zookeeper.connect.",

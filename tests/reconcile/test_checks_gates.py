@@ -425,3 +425,14 @@ def test_after_finalising_it_does_not_matter_where_the_log_begins() -> None:
     late = begins_at(OFFSET + 2, divergences={"expected_stale": ONE})
     facts = replace(finalized(), copies=late.copies, plan=late.plan, divergences=late.divergences)
     assert check(facts, "CAP-04").verdict == "pass"
+
+
+def test_a_broker_that_runs_in_zookeeper_mode_was_left_behind_by_the_finalising() -> None:
+    """The first leader without the flag finalises, whatever mode the brokers run in (KAFKA-20960): they hear nothing any more."""
+    after = finalized()
+    left = replace(after, brokers_in_kraft=[*after.brokers_in_kraft[1:], broker(0, broker_epoch=1)])
+    result = check(left, "POST-03")
+    assert (check(after, "POST-03").verdict, result.verdict) == ("pass", "fail")
+    assert result.evidence == ["broker 0 still runs in ZooKeeper mode: it gets no metadata since the finalising"]
+    stopped = broker(0, broker_epoch=1, fenced=True)
+    assert check(replace(left, brokers_in_kraft=[stopped]), "POST-03").verdict == "pass"

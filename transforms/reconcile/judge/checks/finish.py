@@ -164,20 +164,24 @@ def _written_after(facts: Facts, change: StateChange) -> float:
     return apart / 1000 if apart > margin else 0.0
 
 
-def _no_late_registration(facts: Facts) -> Outcome:
-    """POST-03. A broker's epoch is the offset of its registration."""
+def _none_in_zookeeper_mode(facts: Facts) -> Outcome:
+    """POST-03. A broker's epoch is the offset of its registration. One that is fenced is not running."""
     finalized = _finalized(facts)
     if not finalized:
         return found([])
-    late = [
-        broker
-        for broker in facts.brokers_in_kraft
-        if broker["is_migrating_zk_broker"] and broker["broker_epoch"] > finalized[-1].offset
-    ]
-    return found(
-        f"broker {broker['broker_id']} registered in ZooKeeper mode at offset {broker['broker_epoch']}"
-        for broker in late
-    )
+    problems = []
+    for broker in facts.brokers_in_kraft:
+        if not broker["is_migrating_zk_broker"]:
+            continue
+        if broker["broker_epoch"] > finalized[-1].offset:
+            problems.append(
+                f"broker {broker['broker_id']} registered in ZooKeeper mode at offset {broker['broker_epoch']}"
+            )
+        elif not broker["fenced"]:
+            problems.append(
+                f"broker {broker['broker_id']} still runs in ZooKeeper mode: it gets no metadata since the finalising"
+            )
+    return found(problems)
 
 
 def _zookeeper_left_alone(facts: Facts) -> Outcome:
@@ -200,6 +204,6 @@ CHECKS: dict[str, CheckFunction] = {
     "FIN-08": in_tables(UNDER_REPLICATED),
     "POST-01": _finalized_once,
     "POST-02": _mirroring_stopped,
-    "POST-03": _no_late_registration,
+    "POST-03": _none_in_zookeeper_mode,
     "POST-04": _zookeeper_left_alone,
 }
