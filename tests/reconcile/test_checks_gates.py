@@ -203,6 +203,19 @@ def test_the_leader_is_known_without_a_leader_change() -> None:
     assert gate(finishing, "finalize") == "go"
 
 
+@pytest.mark.parametrize("writes", [True, False], ids=["it wrote /migration", "it wrote nothing"])
+def test_a_leader_that_was_stopped_before_its_first_record_may_hold_the_claim(writes: bool) -> None:
+    """Seen in 3.7.2: all controllers were stopped together; the last one that was elected had claimed ZooKeeper already."""
+    claimed = {"controller_id": 3001, "controller_kraft_epoch": EPOCH + 1}
+    wrote = {"kraft_controller_id": 3001, "kraft_controller_epoch": EPOCH + 1} if writes else {}
+    facts = replace(dual_write(), zookeeper=zookeeper(**claimed, **wrote))
+    assert check(facts, "DUR-02").verdict == "fail", "nobody elected it"
+    elected = replace(facts, copies=[copy(node, leader_id=3001, leader_epoch=EPOCH + 1) for node in (3000, 3001, 3002)])
+    assert {check(elected, check_id).verdict for check_id in ("DUR-02", "DUR-03")} == {"pass"}
+    other = replace(elected, copies=[copy(3000, leader_id=3002, leader_epoch=EPOCH + 1)])
+    assert check(other, "DUR-02").verdict == "fail"
+
+
 def test_without_quorum_state_the_claim_names_the_leader() -> None:
     facts = after_a_snapshot(leader_id=None, leader_epoch=None)
     assert facts.leader is not None

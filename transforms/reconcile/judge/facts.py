@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
@@ -391,6 +391,21 @@ class Facts:
         leader_id, source = self._leader_of(newest)
         voters = known_voters(self.copies, self.plan) or (recorded.voters if recorded else ())
         return LeaderEpoch(newest, starts[-1][1] if starts else 0, leader_id, voters, None, source)
+
+    @property
+    def in_office(self) -> LeaderEpoch | None:
+        """The leader that ZooKeeper must know: `leader`, or the one that claimed it in an epoch that the log does not have yet.
+
+        A controller claims ZooKeeper as soon as it is elected. If all of them are stopped together, its first record may never be
+        written, and the epoch stands in `quorum-state` alone.
+        """
+        leader, znodes = self.leader, self.zookeeper or {}
+        node, epoch = znodes.get("controller_id"), znodes.get("controller_kraft_epoch")
+        if leader is None or node is None or epoch is None or epoch <= leader.epoch:
+            return leader
+        if elected_leader(self.copies, epoch) != node:
+            return leader
+        return replace(leader, epoch=epoch, leader_id=node, append_time_ms=None, source="quorum-state")
 
     def _leader_of(self, epoch: int) -> tuple[int | None, str]:
         elected = elected_leader(self.copies, epoch)

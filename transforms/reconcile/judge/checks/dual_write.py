@@ -36,7 +36,7 @@ def _load_recorded(facts: Facts) -> Outcome:
 
 def _claimed_by_leader(facts: Facts) -> Outcome:
     """DUR-02."""
-    zookeeper, leader = facts.zookeeper or {}, facts.leader
+    zookeeper, leader = facts.zookeeper or {}, facts.in_office
     if leader is None or facts.older_than_load is not None:
         return unknown(facts.older_than_load or "the newest leader epoch is unknown")
     if zookeeper.get("controller_id") is None:
@@ -67,7 +67,8 @@ def _written_by_leader(facts: Facts) -> Outcome:
     if leader is None or facts.older_than_load is not None:
         return unknown(facts.older_than_load or "the newest leader epoch is unknown")
     writer = (zookeeper.get("kraft_controller_id"), zookeeper.get("kraft_controller_epoch"))
-    if writer == (leader.leader_id, leader.epoch):
+    # One that was elected just now and stopped at once has claimed ZooKeeper, and perhaps written nothing.
+    if writer in [(each.leader_id, each.epoch) for each in (leader, facts.in_office) if each is not None]:
         return found([])
     text = (
         f"/migration was written by controller {writer[0]} in epoch {writer[1]}; "
