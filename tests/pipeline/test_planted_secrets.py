@@ -323,17 +323,22 @@ def test_not_in_what_spark_records_of_itself(run: Run, tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir {events.as_uri()}\n"
     )
-    for name, source in (("dump", "zookeeper.jsonl.gz"), ("data-folder", "zookeeper")):
-        files = ["--zookeeper", str(run.inputs / source), "--kraft", str(run.inputs / "kraft")]
-        done = subprocess.run(
-            [sys.executable, "-m", "jobs.cli", "check", "--cluster", name, *files],
-            env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)},
-            cwd=tmp_path,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode in (0, 10, 20), done.stderr
-        assert found_in(done.stdout + done.stderr) == []
+    confs = []
+    for name, source in (("dump", {"dump": "zookeeper.jsonl.gz"}), ("data-folder", {"folder": "zookeeper"})):
+        zookeeper = {kind: str(run.inputs / place) for kind, place in source.items()}
+        kraft = {"folders": [str(run.inputs / "kraft")]}
+        content = settings_content(run.inputs, tmp_path, cluster=name, zookeeper=zookeeper, kraft=kraft)
+        confs.append(tmp_path / f"{name}.yml")
+        confs[-1].write_text(json.dumps(content))
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.cli", "run", "--conf", *map(str, confs)],
+        env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in (0, 10, 20), done.stderr
+    assert found_in(done.stdout + done.stderr) == []
     logs = [path.read_bytes() for path in events.rglob("*") if path.is_file()]
     assert any(b"SparkListenerSQLExecutionStart" in log for log in logs)
     assert [found_in(log) for log in logs if found_in(log)] == []

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 from jobs.cli import main
 from jobs.exit import OK, USAGE
 from jobs.run.kept import FOLD, FORMAT
-from jobs.sinks.conditions import Equal
+from jobs.sinks.conditions import all_of
 from jobs.sinks.delta import Warehouse
 from jobs.steps import ingest_kraft
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
@@ -153,19 +154,23 @@ def test_what_a_killed_run_has_kept_and_recorded_counts_for_nobody(
     assert recorded(place.warehouse) == changes
 
 
-def changed(place: Place, table: Table, case: str, change: Callable[[DataFrame], DataFrame]) -> None:
-    """Write a cluster's rows of a table anew, as another run or hand would."""
-    mine = Equal("cluster", NAMES.get(case, case))
-    rows = change(place.warehouse.read(table).where(mine.column())).localCheckpoint()
-    place.warehouse.delete(table, mine)
-    place.warehouse.append(table, rows)
+Change = Callable[[DataFrame], DataFrame]
+
+
+def changed(place: Place, table: Table, changes: Mapping[str, Change]) -> None:
+    """Write clusters' rows of a table anew, as another run or hand would."""
+    of = {NAMES.get(case, case): change for case, change in changes.items()}
+    rows = [change(place.warehouse.read(table).where(F.col("cluster") == name)) for name, change in of.items()]
+    made = reduce(DataFrame.unionByName, rows).localCheckpoint()
+    place.warehouse.delete(table, all_of({"cluster": [*of]}))
+    place.warehouse.append(table, made)
 
 
 def of_another_run(rows: DataFrame) -> DataFrame:
     return rows.withColumn("run_id", F.lit("another"))
 
 
-def of_kept_bytes(change: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
+def of_kept_bytes(change: Change) -> Change:
     """A change of the kept state of the log alone."""
     mine = F.col("kind") == FOLD
     return lambda rows: rows.where(~mine).unionByName(change(rows.where(mine)))
@@ -176,25 +181,27 @@ def another_byte(rows: DataFrame) -> DataFrame:
     return rows.withColumn("payload", payload)
 
 
-def with_said(name: str, value: str) -> Callable[[DataFrame], DataFrame]:
+def with_said(name: str, value: str) -> Change:
     """A change of what gold runs says of the kept bytes."""
     return lambda rows: rows.withColumn("kept", F.regexp_replace("kept", f'"{name}": [^,]+', f'"{name}": {value}'))
 
 
 def break_all(place: Place) -> None:
-    changed(place, EXAMINED, "replaced, by a run that never finished", of_kept_bytes(of_another_run))
-    changed(
-        place,
-        EXAMINED,
-        "a piece more",
-        of_kept_bytes(lambda rows: rows.unionByName(rows.withColumn("part", F.col("part") + 1))),
-    )
-    changed(place, EXAMINED, "another byte", of_kept_bytes(another_byte))
-    changed(place, RUNS, "of another form", with_said("format", str(FORMAT + 1)))
-    changed(place, RUNS, "in other tables", lambda rows: rows.withColumn("kept", F.lit(None).cast("string")))
-    changed(place, RUNS, "with another key", with_said("fingerprint", '"another"'))
-    changed(place, EXAMINED, "rewritten", lambda rows: rows)
-    changed(place, EXAMINED, "a file removed", lambda rows: rows)
+    kept = {
+        "replaced, by a run that never finished": of_kept_bytes(of_another_run),
+        "a piece more": of_kept_bytes(lambda rows: rows.unionByName(rows.withColumn("part", F.col("part") + 1))),
+        "another byte": of_kept_bytes(another_byte),
+        "rewritten": lambda rows: rows,
+    }
+    changed(place, EXAMINED, kept)
+    of_runs = {
+        "of another form": with_said("format", str(FORMAT + 1)),
+        "in other tables": lambda rows: rows.withColumn("kept", F.lit(None).cast("string")),
+        "with another key": with_said("fingerprint", '"another"'),
+    }
+    changed(place, RUNS, of_runs)
+    # In a file of its own.
+    changed(place, EXAMINED, {"a file removed": lambda rows: rows})
     of_it = place.warehouse.read(EXAMINED).where(F.col("cluster") == NAMES["a file removed"])
     for file in of_it.select(F.input_file_name().alias("file")).distinct().collect():
         Path(urlparse(file["file"]).path).unlink()
@@ -217,7 +224,7 @@ def test_a_state_is_continued_where_it_is_as_it_was_written_else_the_whole_log_i
 
 def test_a_clock_that_was_ahead_once_hides_no_later_state(place: Place) -> None:
     ahead = F.lit("2036-01-01 00:00:00").cast("timestamp")
-    changed(place, RUNS, PLAIN, lambda rows: rows.withColumns({"started_at": ahead, "finished_at": ahead}))
+    changed(place, RUNS, {PLAIN: lambda rows: rows.withColumns({"started_at": ahead, "finished_at": ahead})})
     place.run()
     first = place.based_on()[PLAIN]
     assert first is not None

@@ -62,9 +62,8 @@ def test_where_the_client_alone_is_installed_one_line_says_what_spark_connect_ne
 
 
 def test_a_run_imports_no_extra() -> None:
-    code = (
-        f"import sys, jobs.pipeline, jobs.commands.check; print(*[name for name in {OF_EXTRAS} if name in sys.modules])"
-    )
+    modules = "jobs.cli, jobs.pipeline, jobs.commands.check, jobs.commands.expect"
+    code = f"import sys, {modules}; print(*[name for name in {OF_EXTRAS} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
