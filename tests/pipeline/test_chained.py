@@ -236,7 +236,7 @@ def test_maintenance_leaves_the_state_of_what_stays_and_the_next_run_goes_on(liv
     assert states(tended.past(PLAIN, next_one)) == states(lives.past("whole9", lives.ids["6"]))
 
 
-@pytest.mark.parametrize("stage", ["7", "quiet", "8"])
+@pytest.mark.parametrize("stage", ["quiet", "8"])
 def test_runs_are_what_their_evidence_gives(lives: Lives, capsys: pytest.CaptureFixture[str], stage: str) -> None:
     conf = configuration(lives.folder, PLAIN, capture("3.9.1", "8"))
     assert main(["verify", "--conf", str(conf), "--run", lives.ids[stage]]) == 0

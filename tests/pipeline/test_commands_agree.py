@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from jobs.cli import main
@@ -157,17 +158,17 @@ def _told(report: DowngradeReadiness) -> tuple[Any, ...]:
 
 def _differing_rows(audit: Audit, past: PastRun, compared: bool) -> list[str]:
     end = audit.report.migration.committed_end_offset
-    recorded = _rows(past.read(DIVERGENCES).where("status <> 'resolved'"))
+    stored = past.rows(DIVERGENCES, [*LOCATED, "status"]).filter(pl.col("status") != "resolved")
+    recorded = _told_rows(stored.select(*LOCATED).to_dicts())
     if not compared or end is None:
         return [f"diff: {recorded} where nothing was compared"] if recorded else []
-    again = _rows(divergences_as_of(past, end))
+    again = _told_rows(divergences_as_of(past, end).select(*LOCATED).toArrow().to_pylist())
     return [] if again == recorded else [f"diff: {sorted(again ^ recorded)[:6]} of {len(recorded)} rows"]
 
 
-def _rows(frame: Any) -> set[str]:
+def _told_rows(rows: Iterable[Mapping[str, Any]]) -> set[str]:
     """Rows as gold divergences holds them, but for what only the run itself knows."""
-    rows = frame.select(*LOCATED).collect()
-    return {json.dumps(row.asDict(recursive=True), sort_keys=True, default=str) for row in rows}
+    return {json.dumps(row, sort_keys=True, default=str) for row in rows}
 
 
 def test_diff_as_of_goes_by_the_configured_thresholds(

@@ -75,7 +75,7 @@ def _told(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str
     code = main(argv)
     said = capsys.readouterr()
     # How long ago it was is another number a moment later, and its column may be wider.
-    return code, *(re.sub(r" *\(?\d+ (s|min|h) ago\)? *", " AGO ", text) for text in (said.out, said.err))
+    return code, *(re.sub(r" *\(?[\d.]+ (s|min|h) ago\)? *", " AGO ", text) for text in (said.out, said.err))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command) for command in COMMANDS])

@@ -64,6 +64,7 @@ def test_runs_that_went_on_from_each_other_are_what_their_evidence_gives(
     for run_id in runs:
         code = verify(warehouse, "--run", run_id)
         assert (code, capsys.readouterr().out) == (OK, f"c: run {run_id} matches its evidence\n")
+    assert outcomes(warehouse) == [], "nothing is kept of a run that somebody asked for"
 
 
 def outcomes(warehouse: Path) -> list[tuple[str, str, str | None]]:
@@ -76,8 +77,6 @@ def test_what_comes_out_is_kept_of_newest_runs_and_those_longest_ago_come_first(
     chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warehouse, runs = copied(chained, tmp_path)
-    assert verify(warehouse, "--run", runs[0]) == OK
-    assert outcomes(warehouse) == []
     assert verify(warehouse, "--clusters", "1") == OK
     assert outcomes(warehouse) == [(runs[-1], "equal", None)]
     assert longest_ago(Folder(str(warehouse)), ["c", "d", "e"], 2) == {"c"}, "others have no run to verify"
@@ -166,36 +165,45 @@ def files(warehouse: Path, table: Table) -> Path:
     return warehouse / table.layer.value / table.name
 
 
-def test_a_stored_row_that_was_changed_is_shown(
-    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_rows_gates_checks_and_kept_bytes_that_were_changed_by_hand_are_shown(
+    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Dashboards and alerts read the tables of gates and checks, not the report. All at once, because each look takes seconds."""
     warehouse, runs = copied(chained, tmp_path)
 
-    def change(row: dict[str, object]) -> dict[str, object]:
+    def another_topic(row: dict[str, object]) -> dict[str, object]:
         mine = row["run_id"] == runs[-1] and row["source"] == "kraft" and row["topic"] == "orders"
         return {**row, "topic": "0rders"} if mine else row
 
-    assert rewritten(files(warehouse, TOPICS.table), change) == 1
+    def open_gate(row: dict[str, object]) -> dict[str, object]:
+        mine = row["run_id"] == runs[-1] and row["gate"] == "finalize"
+        return {**row, "verdict": "go", "blocking": []} if mine else row
+
+    def another_bit(row: dict[str, object]) -> dict[str, object]:
+        payload = row["payload"]
+        mine = row["run_id"] == runs[-1] and row["kind"] == "fold" and isinstance(payload, bytes)
+        return {**row, "payload": payload[:-1] + bytes([payload[-1] ^ 1])} if mine else row  # type: ignore[index]
+
+    for table, change in ((TOPICS.table, another_topic), (GATES, open_gate), (EXAMINED, another_bit)):
+        assert rewritten(files(warehouse, table), change) == 1
+    Warehouse(spark, str(warehouse)).delete(CHECKS, Equal("run_id", runs[-1]) & Equal("check_id", "DUR-05"))
     assert verify(warehouse) == ERRORS
-    assert outcomes(warehouse) == [(runs[-1], "differs", "does NOT match its evidence: 2 rows of silver.topics")]
+    problem = "does NOT match its evidence: 1 row of kept state, 2 rows of silver.topics, 1 row of gold.checks, 2 rows of gold.gates"
+    assert outcomes(warehouse) == [(runs[-1], "differs", problem)]
     first, *shown = capsys.readouterr().out.splitlines()
-    assert first == f"c: run {runs[-1]} does NOT match its evidence: 2 rows of silver.topics"
-    assert [line.split(": {")[0] for line in shown] == ["  silver.topics, stored only", "  silver.topics, found only"]
-    assert '"0rders"' in shown[0]
-
-
-def test_without_a_sample_it_is_told_as_well(
-    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    warehouse, runs = copied(chained, tmp_path)
-    tables = {TOPICS.table: lambda row: {**row, "topic": "0rders"}, CHECKS: lambda row: {**row, "violations": 77}}
-    for table, change in tables.items():
-        assert rewritten(files(warehouse, table), change) > 0
+    assert first == f"c: run {runs[-1]} {problem}"
+    kept = "  kept state: its bytes in silver.examined have changed since they were written"
+    assert shown[0] == kept
+    assert [line.split(": {")[0] for line in shown[1:3]] == [
+        "  silver.topics, stored only",
+        "  silver.topics, found only",
+    ]
+    assert '"0rders"' in shown[1]
+    judged = ["gold.checks, found only", "gold.gates, stored only", "gold.gates, found only"]
+    assert sorted(line.split(": {")[0].strip() for line in shown[3:]) == sorted(judged)
+    # Without a sample it is told as well, and what is no row of a table with its reason.
     assert verify(warehouse, "--sample", "0") == ERRORS
-    [line] = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"c: run {runs[-1]} does NOT match its evidence: ")
-    assert "of silver.topics" in line
-    assert "of gold.checks" in line
+    assert capsys.readouterr().out.splitlines() == [f"c: run {runs[-1]} {problem}", kept]
 
 
 def test_changes_of_partitions_that_are_gone_changed_or_twice_are_shown(
@@ -242,43 +250,6 @@ def test_changes_that_maintenance_has_summed_up_are_not_missed(
     assert Folder(str(warehouse)).rows(ISR_HISTORY, ["run_id"]).height < before
     assert verify(warehouse) == OK
     assert capsys.readouterr().out == f"c: run {runs[-1]} matches its evidence\n"
-
-
-def test_a_gate_that_was_opened_by_hand_and_a_check_that_is_gone_are_shown(
-    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Dashboards and alerts read these tables, not the report."""
-    warehouse, runs = copied(chained, tmp_path)
-
-    def open_gate(row: dict[str, object]) -> dict[str, object]:
-        mine = row["run_id"] == runs[-1] and row["gate"] == "finalize"
-        return {**row, "verdict": "go", "blocking": []} if mine else row
-
-    assert rewritten(files(warehouse, GATES), open_gate) == 1
-    mine = Equal("run_id", runs[-1]) & Equal("check_id", "DUR-05")
-    Warehouse(spark, str(warehouse)).delete(CHECKS, mine)
-    assert verify(warehouse) == ERRORS
-    first, *shown = capsys.readouterr().out.splitlines()
-    assert first == f"c: run {runs[-1]} does NOT match its evidence: 1 row of gold.checks, 2 rows of gold.gates"
-    said = ["gold.checks, found only", "gold.gates, stored only", "gold.gates, found only"]
-    assert sorted(line.split(": {")[0].strip() for line in shown) == sorted(said)
-
-
-def test_kept_bytes_that_were_changed_are_told(
-    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    warehouse, runs = copied(chained, tmp_path)
-
-    def change(row: dict[str, object]) -> dict[str, object]:
-        payload = row["payload"]
-        mine = row["run_id"] == runs[-1] and row["kind"] == "fold" and isinstance(payload, bytes)
-        return {**row, "payload": payload[:-1] + bytes([payload[-1] ^ 1])} if mine else row  # type: ignore[index]
-
-    assert rewritten(files(warehouse, EXAMINED), change) == 1
-    assert verify(warehouse) == ERRORS
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == f"c: run {runs[-1]} does NOT match its evidence: 1 row of kept state"
-    assert second == "  kept state: its bytes in silver.examined have changed since they were written"
 
 
 def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_verified(

@@ -71,7 +71,7 @@ def _daemons(java: int) -> list[int]:
     found = []
     for pid in _children({java}):
         with suppress(OSError):
-            if b"pyspark.daemon" in (_PROC / str(pid) / "cmdline").read_bytes():
+            if b"pyspark.worker" in (_PROC / str(pid) / "cmdline").read_bytes():
                 found.append(pid)
     return found
 
