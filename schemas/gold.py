@@ -376,7 +376,7 @@ def _state_of_a_partition(suffix: str, when: str) -> tuple[StructField, ...]:
     )
 
 
-# What `transforms.isr.frames.isr_history` makes of a log.
+# What `transforms.kernel.history` makes of a log.
 ISR_CHANGE_COLUMNS = (
     column("topic", StringType(), "Topic."),
     column("topic_id", StringType(), "Topic id: a topic that was created again has another one."),

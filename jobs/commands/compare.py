@@ -8,14 +8,19 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
+
 from jobs.evidence.past import Finished, PastRun, add_place_arguments, cluster_named, open_warehouse, past_run
-from jobs.evidence.two_states import differing
 from jobs.exit import OK, WARNINGS, UsageError
-from transforms.reconcile.compare.states import ComparisonRules, StateDifference, state_differences
+from schemas.checks import KRAFT
+from schemas.entities import Entity
+from transforms.frames import columns_of, shaped
+from transforms.reconcile.compare.states import ComparisonRules, StateDifference, differing_states, state_differences
 from transforms.report.printable import counted, key_text, value_text, visible
 from transforms.report.table import aligned
 
 _LIMIT = 100
+_TOLD = ("entity", "key", "zk_row", "kraft_row")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
             raise UsageError("--broker-map: goes with two clusters; a cluster keeps its own broker ids")
         for past in (left, right):
             _check_log(past)
-        found = list(state_differences(differing(left, right, rules), rules))
+        found = list(state_differences(_differing(left, right, rules), rules))
     _print(arguments, left, right, rules, found)
     return WARNINGS if found else OK
 
@@ -88,6 +93,21 @@ def _check_log(past: PastRun) -> None:
         raise UsageError(
             f"run {past.run_id} of {past.cluster} has no metadata log, so there is no KRaft state to compare"
         )
+
+
+def _differing(left: PastRun, right: PastRun, rules: ComparisonRules) -> list[dict[str, Any]]:
+    """Rows that are not the same in both runs, by entity and key (`transforms.reconcile.compare.states.differing_states`)."""
+    left_state, right_state = (
+        {entity.name: _rows(past, entity) for entity in rules.entities} for past in (left, right)
+    )
+    return differing_states(left_state, right_state, rules).select(_TOLD).to_dicts()
+
+
+def _rows(past: PastRun, entity: Entity) -> pl.DataFrame:
+    """The compared columns of the run's silver rows; the others are null."""
+    flag = () if entity.comparable_flag is None else (entity.comparable_flag,)
+    rows = past.rows(entity.table, [*entity.key, *entity.compared, *flag], {"source": KRAFT})
+    return shaped(rows, columns_of(entity.row_columns))
 
 
 def _print(

@@ -30,7 +30,7 @@ from transforms.examination.task import ClusterTask
 from transforms.kraft.coverage import PlannedLog, planned_log
 from transforms.kraft.quorum import LogCopy, Slice, plan_read
 from transforms.kraft.side import KraftSide
-from transforms.report.judged_rows import judged_rows
+from transforms.report.gold_rows import judged_rows
 from transforms.units import packed
 
 _TOLD = StructType(

@@ -23,7 +23,7 @@ from jobs.evidence.kept_state import FOLD, MEMORY, STATE, Bytes, Kept, read
 from jobs.evidence.past import PastRun, spark_tables
 from jobs.exit import AuditError
 from jobs.run.earlier_runs import previous_runs, run_before
-from jobs.run.kraft_copies import log_copies
+from jobs.run.opening import log_copies
 from jobs.run.run import Run
 from jobs.runtime.workers import WorkerRows
 from jobs.sinks.delta import Warehouse, in_parallel

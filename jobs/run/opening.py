@@ -14,13 +14,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jobs.exit import AuditError, UsageError
-from jobs.run.kraft_copies import log_copies
 from jobs.run.run import Run
 from jobs.run.steps import differing_rows, rows_read
 from jobs.runtime.workers import failure_of, is_failure
 from jobs.sinks.conditions import PRESENT
 from jobs.sinks.delta import in_parallel
-from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES, ZNODE_COLUMNS
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.table import Table
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE_COLUMN
 from transforms.clusters import CLUSTER
@@ -60,6 +59,19 @@ def opened(run: Run) -> dict[str, Opened]:
     if run.in_steps:
         _fail_unlike(run, rows_read(run))
     return {name: _opened(name, found, copies.get(name, ()), run) for name in run.going}
+
+
+def log_copies(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """Rows of bronze kraft_log_copies by cluster; clusters without a KRaft side are not in it."""
+    asked = [name for name, settings in run.settings_of().items() if settings.kraft is not None]
+    copies: dict[str, list[dict[str, Any]]] = {name: [] for name in asked}
+    if run.scanned:
+        return {name: run.scanned.get(name, []) for name in asked}
+    if asked:
+        # A table has no order, and the result of reading equal copies must not depend on one.
+        for row in sorted(run.looked_up(KRAFT_LOG_COPIES, ()), key=lambda row: str(row["location"])):
+            copies.setdefault(row[CLUSTER], []).append(row)
+    return copies
 
 
 def _by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -20,9 +20,8 @@ from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge.earlier import is_comparable
 from transforms.report.fleet_model import fleet_columns
+from transforms.report.gold_rows import judged_rows, rows_of_kips
 from transforms.report.json import to_line
-from transforms.report.judged_rows import judged_rows
-from transforms.report.kip_rows import rows_of_kips
 
 
 def write(run: Run, reports: Mapping[str, Report]) -> None:

@@ -38,9 +38,8 @@ from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
 from transforms.reconcile.judge.requested_gate import asked_of
-from transforms.report.bounds import shortened
 from transforms.report.comparison import NOTHING, Comparison, ReportRequest, comparison, shown
-from transforms.report.json import from_json, report_document
+from transforms.report.json import from_json, report_document, shortened
 from transforms.report.since import HISTORY
 
 

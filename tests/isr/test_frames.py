@@ -15,8 +15,7 @@ from tests.isr.logs import Stories, log_records, partition_records
 from tests.isr.random_logs import Row, any_story, bronze_row, record_row
 from tests.isr.told import batch, history_of
 from tests.kraft.dumps import DumpedRecord, parse_dump
-from transforms.isr.frames import step_of
-from transforms.isr.history import ChangeKind, ClassifiedChange, Record, steps
+from transforms.isr.history import ChangeKind, ClassifiedChange, Record, step_of, steps
 from transforms.isr.partition import Change
 from transforms.kernel.replay import DecodedCheckpoint, Plan, TableKind, replay
 from transforms.kraft.replay.extent import Extent

@@ -14,8 +14,7 @@ from schemas.gold import ISR_CHANGE
 from tests.isr.random_logs import any_change, any_story, record_row
 from tests.isr.test_history import CASES
 from tests.kernel.logs import ONE, Outcome, Row, batch, made_of, plan, run
-from transforms.isr.frames import step_of
-from transforms.isr.history import ELECTIONS, ChangeKind, ClassifiedChange, Record, steps
+from transforms.isr.history import ELECTIONS, ChangeKind, ClassifiedChange, Record, step_of, steps
 from transforms.isr.partition import Change, PartitionState
 from transforms.kernel import lists
 from transforms.kernel.history import HISTORY as SCHEMA

@@ -16,8 +16,7 @@ from tests.isr.logs import Stories, log_records, partition_records
 from tests.isr.plain import churn, flapping
 from tests.pipeline import expected
 from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
-from transforms.isr.frames import step_of
-from transforms.isr.history import HOUR, LOSSY, ClassifiedChange, steps
+from transforms.isr.history import HOUR, LOSSY, ClassifiedChange, step_of, steps
 
 pytestmark = pytest.mark.slow
 KRAFT = "4.3.1-kraft"

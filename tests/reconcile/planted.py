@@ -29,8 +29,7 @@ from transforms.reconcile.judge.facts import Sample
 from transforms.reconcile.judge.log_look import LogLook, LogParams
 from transforms.reconcile.judge.questions import broken_rules
 from transforms.reconcile.judge.samples import Samples
-from transforms.reconcile.judge.transaction_look import TransactionLook
-from transforms.reconcile.judge.znode_look import ZnodeLook
+from transforms.reconcile.judge.znode_look import TransactionLook, ZnodeLook
 from transforms.reconcile.judge.zookeeper_writes import Logged
 from transforms.zookeeper.read.arrow import znode_batch
 

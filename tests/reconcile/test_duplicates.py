@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.reconcile.silver import Row, kraft, tables, versions, zk
-from transforms.reconcile.compare.difference import Ends, differing_rows, sides_of
-from transforms.reconcile.compare.duplicates import duplicated
+from transforms.reconcile.compare.difference import Ends, differing_rows, duplicated, sides_of
 
 
 def found(*topics: Row) -> list[dict[str, Any]]:

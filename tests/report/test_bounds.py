@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report.samples import healthy
-from transforms.report.bounds import LONGEST_TEXT, shortened
-from transforms.report.json import from_json, to_json
+from transforms.report.json import LONGEST_TEXT, from_json, shortened, to_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=50),

@@ -14,9 +14,9 @@ from schemas.report import (
     Report,
 )
 from tests.report.samples import healthy
+from transforms.report.gold_rows import rows_of_kips
 from transforms.report.html import render_html
 from transforms.report.json import from_json, to_json
-from transforms.report.kip_rows import rows_of_kips
 from transforms.report.kips import MOST_LINES, kips_view
 
 HOSTILE = "<script>alert(1)</script>"

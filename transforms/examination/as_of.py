@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from schemas.classes import NOT_COMPARABLE
 from schemas.entities import MIRRORED
 from transforms.examination.log import checkpoints_of
 from transforms.examination.trees import trees_of, znodes_without_data
 from transforms.examination.written import barriers_of
 from transforms.kraft.replayed import Replayed, state_at, versions_of
 from transforms.kraft.side import KraftSide
-from transforms.reconcile.compare.comparison import Inputs
-from transforms.reconcile.compare.divergences import FOLLOWED
-from transforms.reconcile.judge.as_of import divergences_as_of
+from transforms.reconcile.compare.between import located
+from transforms.reconcile.compare.comparison import Inputs, classified, of_migration
+from transforms.reconcile.compare.difference import Ends, differing_rows, sides_of, without_moved
+from transforms.reconcile.compare.divergences import FOLLOWED, seen_from
 from transforms.reconcile.judge.contexts import context_at, context_of
 from transforms.reconcile.judge.evidence import ClusterFacts
 from transforms.units import Feed, UnitKind
@@ -62,7 +64,23 @@ def divergences_at(task: TaskAt, feed: Feed) -> pl.DataFrame:
         moved,
         barriers_of(feed) if task.reads_data_folder else None,
     )
-    return divergences_as_of(task.gathered, inputs, task.offset)
+    return _divergences(task, inputs)
+
+
+def _divergences(task: TaskAt, inputs: Inputs) -> pl.DataFrame:
+    """The divergences of `inputs`; those not comparable are left out.
+
+    Of `inputs`, KRaft's rows are those at the offset, and the row versions those after `context_at`'s migration offset up to
+    its committed end. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper is ahead:
+    rows that it has from later records are in_flight.
+    """
+    context = context_of(task.gathered)
+    then = context_at(context, task.offset)
+    differing = differing_rows(sides_of(inputs.tables), inputs.row_versions, Ends(then.committed_end))
+    found = classified(without_moved(differing, inputs.moved), then, inputs.znodes, inputs.versions)
+    rows = located(found.filter(pl.col("class") != NOT_COMPARABLE), of_migration(inputs.barriers, then))
+    reached = context.migration_offset
+    return rows if task.offset >= reached else seen_from(rows, task.offset, reached)
 
 
 class _Log:

@@ -12,7 +12,7 @@ from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
 from transforms.frames import columns_of, from_arrow
 from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.lag_series import oldest_brought
-from transforms.reconcile.judge.transaction_look import TransactionLook
+from transforms.reconcile.judge.znode_look import TransactionLook
 from transforms.reconcile.judge.zookeeper_writes import Logged, holes_of
 from transforms.units import Feed, UnitKind
 

@@ -38,7 +38,7 @@ def outcome(suite: Suite, expectation: Expectation, said: Mapping[str, Any], row
         severity=expectation.severity,
         rows=rows_in_all,
         unexpected=None if unexpected is None else int(unexpected),
-        percent=_percent(expectation, found),
+        percent=_percent(found),
         observed=None if observed is None or unexpected is not None else visible(str(observed), 200),
         sample=[visible(json.dumps(value, default=str), 200) for value in found.get("partial_unexpected_list", ())],
         problem=problem,
@@ -73,7 +73,7 @@ def is_met(said: Mapping[str, Any]) -> bool:
     return bool(said.get("success")) and _problem(said.get("exception_info") or {}) is None
 
 
-def _percent(expectation: Expectation, found: Mapping[str, Any]) -> float | None:
+def _percent(found: Mapping[str, Any]) -> float | None:
     percent = found.get("unexpected_percent")
     return None if percent is None else float(percent)
 

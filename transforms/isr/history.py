@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from transforms.isr.partition import CLEARED, NO_LEADER, RECOVERED, RECOVERING, Change, Ids, PartitionState, merged
+from transforms.isr.partition import (
+    CLEARED,
+    LISTS,
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+    Change,
+    Ids,
+    PartitionState,
+    merged,
+)
 
 
 class ChangeKind(StrEnum):
@@ -44,6 +55,7 @@ ELECTIONS = (
 # Elections that can lose data that was acknowledged.
 LOSSY = (ChangeKind.LAST_KNOWN_LEADER_ELECTION, ChangeKind.UNCLEAN_ELECTION)
 HOUR = 3_600_000
+_NUMBERS = ("leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,23 @@ class ClassifiedChange:
     def election(self) -> ChangeKind | None:
         """Which election it was, if it was one."""
         return next((kind for kind in self.kinds if kind in ELECTIONS), None)
+
+
+def step_of(row: Mapping[str, Any]) -> ClassifiedChange:
+    """A row of gold isr_history as a step."""
+    after = _state(row, "")
+    if after is None:
+        raise ValueError("a row of the history has a state after it")
+    return ClassifiedChange(
+        row["offset"], row["append_time"], _state(row, "_before"), after, tuple(map(ChangeKind, row["kinds"]))
+    )
+
+
+def _state(row: Mapping[str, Any], suffix: str) -> PartitionState | None:
+    if row[f"leader{suffix}"] is None:
+        return None
+    values: dict[str, Any] = {name: tuple(row[column + suffix]) for column, name in LISTS.items()}
+    return PartitionState(**values, **{name: row[name + suffix] for name in _NUMBERS})
 
 
 def steps(records: Iterable[Record], base: PartitionState | None = None) -> Iterator[ClassifiedChange]:

@@ -13,8 +13,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.kraft.records import CLEAR_ELR, PARTITION, PARTITION_TYPES
 from transforms.features.update import ELR
 from transforms.isr.builder import bumps_on_shrink
-from transforms.isr.frames import step_of
-from transforms.isr.history import ClassifiedChange, Record, steps
+from transforms.isr.history import ClassifiedChange, Record, step_of, steps
 from transforms.isr.hourly import RECORD
 from transforms.isr.partition import CLEARED, change_of, state_of
 from transforms.isr.validate import Controller, ControllerMode, Registration, offline_replicas

@@ -17,6 +17,9 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from schemas.report import FORMAT, Report
 
+# A value of ten megabytes would make a page that no browser can open.
+LONGEST_TEXT = 10_000
+
 
 class ReportFormatError(ValueError):
     """A text that is not a report of a format this version reads; the message names the place and the reason."""
@@ -30,6 +33,24 @@ def report_document(report: Report) -> dict[str, Any]:
     """
     made: dict[str, Any] = _plain(report, ("report", None))
     return made
+
+
+def shortened(document: Any) -> tuple[Any, int]:
+    """A JSON document with every text of more than LONGEST_TEXT characters cut, and how many were cut.
+
+    The tables hold the whole text.
+    """
+    if isinstance(document, str):
+        if len(document) <= LONGEST_TEXT:
+            return document, 0
+        return f"{document[:LONGEST_TEXT]}… ({len(document):,} characters)", 1
+    if isinstance(document, list):
+        items = [shortened(each) for each in document]
+        return [each for each, _ in items], sum(cut for _, cut in items)
+    if isinstance(document, dict):
+        values = {name: shortened(each) for name, each in document.items()}
+        return {name: each for name, (each, _) in values.items()}, sum(cut for _, cut in values.values())
+    return document, 0
 
 
 def to_json(report: Report) -> str:

@@ -11,9 +11,15 @@ import polars as pl
 from schemas.classes import NOT_COMPARABLE
 from transforms.reconcile.compare.between import located
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Context
-from transforms.reconcile.compare.difference import Ends, differing_rows, sides_of, with_earlier, without_moved
+from transforms.reconcile.compare.difference import (
+    Ends,
+    differing_rows,
+    duplicated,
+    sides_of,
+    with_earlier,
+    without_moved,
+)
 from transforms.reconcile.compare.divergences import divergences, followed, listed
-from transforms.reconcile.compare.duplicates import duplicated
 from transforms.reconcile.compare.places import Doubtful, doubtful, look_up
 from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, counted_matches, marked
 from transforms.reconcile.compare.writers import topic_removed

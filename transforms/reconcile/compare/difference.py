@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -23,6 +24,8 @@ _VERSION = pl.Schema(
     }
 )
 VERSION_FIELDS = tuple(_VERSION)
+# Keys that one side has more than once, which are listed.
+_LISTED = 20
 _IN_ZOOKEEPER = ("zk_czxid", "zk_mzxid", "zk_mtime", *ASSIGNMENT_PROVENANCE)
 _IN_KRAFT = ("kraft_offset", "kraft_created_offset", "kraft_append_time")
 # What a verdict needs of a differing row. `zk_row` and `kraft_row` are JSON objects of the compared columns, null where a
@@ -82,7 +85,7 @@ def differing_rows(both: Iterable[Sides], versions: pl.DataFrame, ends: Ends) ->
 
     `versions` are ROW_VERSION rows. Rows whose newest version starts at the committed end or later are kept too, because
     their difference may be in the tail only; so are rows that neither side has, when the log goes on past it, and keys
-    that a side has more than once, whose other rows nobody compares (`transforms.reconcile.compare.duplicates`).
+    that a side has more than once, whose other rows nobody compares (`duplicated`).
     """
     in_tail = versions.filter(pl.col("from_offset") >= ends.committed).select(_ROW).unique()
     found = [pl.DataFrame(schema=DIFFERING)]
@@ -175,3 +178,13 @@ def _with_timelines(rows: pl.DataFrame, versions: pl.DataFrame, name: str) -> pl
     mine = versions.join(rows, on=_ROW, how="semi").select(*_ROW, *VERSION_FIELDS).sort(VERSION_FIELDS)
     timelines = mine.group_by(_ROW, maintain_order=True).agg(pl.struct(VERSION_FIELDS).alias(name))
     return rows.join(timelines, on=_ROW, how="left", maintain_order="left")
+
+
+def duplicated(differing: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of `differing_rows` whose key is on a side more than once, in one row: total, texts (a few); none without any.
+
+    Which of their rows is compared is arbitrary, so the comparison proves nothing about them.
+    """
+    text = pl.format("{} {}: {} rows in ZooKeeper, {} in KRaft", "entity", "key", "zk_rows", "kraft_rows")
+    texts = differing.filter((pl.col("zk_rows") > 1) | (pl.col("kraft_rows") > 1)).select(text).to_series().sort()
+    return [{"total": len(texts), "texts": texts.head(_LISTED).to_list()}] if len(texts) else []

@@ -73,7 +73,7 @@ def _shared_endpoints(facts: Facts) -> dict[int, list[int]]:
 def _entry(seen: _Sighting, facts: Facts) -> BrokerPresence:
     row = seen.row
     mode = _mode(seen.in_zookeeper, row, seen.replicas, facts.phase)
-    blocks, notes = _blocks(seen.broker, seen.in_zookeeper, row, seen.replicas, facts.phase)
+    blocks, notes = _blocks(seen.in_zookeeper, row, seen.replicas, facts.phase)
     return BrokerPresence(
         broker_id=seen.broker,
         mode=mode,
@@ -117,7 +117,7 @@ def _mode(in_zookeeper: bool, row: Any, replicas: int, phase: Phase) -> str:
     return STOPPED if row["fenced"] else TRANSITION
 
 
-def _blocks(broker: int, in_zookeeper: bool, row: Any, replicas: int, phase: Phase) -> tuple[list[str], list[str]]:
+def _blocks(in_zookeeper: bool, row: Any, replicas: int, phase: Phase) -> tuple[list[str], list[str]]:
     ready = row is not None and row["is_migrating_zk_broker"]
     if phase in (Phase.ZOOKEEPER, Phase.WAITING) and not ready and (in_zookeeper or replicas):
         what = "in /brokers/ids" if in_zookeeper else f"holds {replicas} replicas and is not running"

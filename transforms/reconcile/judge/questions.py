@@ -22,8 +22,7 @@ from transforms.reconcile.judge.mirror import one_by_one
 from transforms.reconcile.judge.queries import Known
 from transforms.reconcile.judge.samples import Samples, samples
 from transforms.reconcile.judge.skew import mirroring_times
-from transforms.reconcile.judge.transaction_look import TransactionLook
-from transforms.reconcile.judge.znode_look import ZnodeLook, znode_rules
+from transforms.reconcile.judge.znode_look import TransactionLook, ZnodeLook, znode_rules
 from transforms.reconcile.judge.zookeeper_writes import Logged
 from transforms.zookeeper.read.trees import at_barrier, newest
 

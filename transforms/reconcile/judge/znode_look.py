@@ -116,3 +116,15 @@ def znode_rules(znodes: pl.DataFrame, known: Known) -> pl.DataFrame:
         text = said("{} in transaction {}", path, hexadecimals(pl.col("mzxid")))
         found.append(broken(late, [RowRule("POST-04", path.str.contains(_METADATA), text)]))
     return pl.concat([pl.DataFrame(schema=VIOLATIONS), *found])
+
+
+class TransactionLook:
+    """Secrets that show in the data of ZooKeeper's transactions (SEC-05), gathered while these are read."""
+
+    def __init__(self) -> None:
+        """Nothing was read."""
+        self.violations = Samples()
+
+    def add(self, transactions: pl.DataFrame) -> None:
+        """Take in rows of bronze zk_transactions (path, data)."""
+        self.violations.add(leaked(transactions, "zk_transactions", "path", "data"))

@@ -1,19 +1,47 @@
-"""A report's ISR history, feature matrix and downgrade readiness as rows of their gold tables."""
+"""A report as rows of gold tables."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from schemas.gold import DOWNGRADE_READINESS, FEATURE_MATRIX, ISR_AUDIT
+from schemas.gold import BROKER_PRESENCE, CHECKS, DOWNGRADE_READINESS, FEATURE_MATRIX, GATES, ISR_AUDIT
 from schemas.report import DowngradeReadiness, IsrHistory, Report
 from schemas.table import Table
 
 Row = dict[str, Any]
 
 
+def judged_rows(report: Report) -> dict[Table, list[Row]]:
+    """Rows of gold checks, gates and broker_presence, without the columns `cluster` and `run_id`."""
+    return {
+        CHECKS: [
+            {
+                "check_id": check.id,
+                "gates": check.gates,
+                "severity": check.severity,
+                "verdict": check.verdict,
+                "violations": check.violations,
+                "evidence": check.evidence,
+                "title": check.title,
+            }
+            for check in report.checks
+        ],
+        GATES: [
+            {"gate": name, "verdict": gate.verdict, "blocking": gate.blocking} for name, gate in report.gates.items()
+        ],
+        BROKER_PRESENCE: [
+            {name: getattr(entry, name) for name in BROKER_PRESENCE.column_names if hasattr(entry, name)}
+            for entry in report.broker_presence
+        ],
+    }
+
+
 def rows_of_kips(report: Report) -> dict[Table, list[Row]]:
-    """Rows without cluster and run_id; a table without any is left out, so that it costs no write."""
+    """Rows of its ISR history, feature matrix and downgrade readiness, without cluster and run_id.
+
+    A table without any is left out, so that it costs no write.
+    """
     found = {
         ISR_AUDIT: [] if report.isr_history is None else _isr(report.isr_history),
         FEATURE_MATRIX: [asdict(line) for line in report.features],
