@@ -17,17 +17,13 @@ from pathlib import Path
 from typing import IO, cast
 
 from jobs.addresses import ensemble
+from jobs.exit import OK, USAGE, WARNINGS, UsageError
 from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError, walk
 from transforms.secrets import Fingerprinter
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import Znode
 
-CLEAN, CRASH, USAGE, WARNINGS = 0, 1, 2, 10
 _PROGRESS_EVERY = 10_000
-
-
-class _UsageError(Exception):
-    """The request cannot be carried out; the text is one line."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         summary = _dump(options)
-    except (_UsageError, ZooKeeperWalkError) as error:
+    except (UsageError, ZooKeeperWalkError) as error:
         print(f"kraft-audit snapshot-zookeeper: {error}", file=sys.stderr)
         return USAGE
     except OSError as error:
@@ -46,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{summary.denied} denied, {summary.vanished} vanished, {summary.reconnects} reconnects",
         file=sys.stderr,
     )
-    return WARNINGS if summary.denied else CLEAN
+    return WARNINGS if summary.denied else OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,11 +92,11 @@ def _settings(options: argparse.Namespace) -> LiveSettings:
     try:
         connect = ensemble(options.connect)
     except ValueError as error:
-        raise _UsageError(f"--connect: {error}") from None
+        raise UsageError(f"--connect: {error}") from None
     if options.auth in ("digest", "sasl-digest-md5") and not (options.username and options.password_env):
-        raise _UsageError(f"--auth {options.auth} needs --username and --password-env")
+        raise UsageError(f"--auth {options.auth} needs --username and --password-env")
     if (options.tls_key or options.tls_key_password_env) and not options.tls_cert:
-        raise _UsageError("--tls-key needs --tls-cert")
+        raise UsageError("--tls-key needs --tls-cert")
     password = _secret(options.password_env) if options.password_env else None
     sasl = None
     if options.auth and options.auth.startswith("sasl"):
@@ -124,7 +120,7 @@ def _settings(options: argparse.Namespace) -> LiveSettings:
 def _secret(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise _UsageError(f"the environment variable {name} is not set")
+        raise UsageError(f"the environment variable {name} is not set")
     return value
 
 

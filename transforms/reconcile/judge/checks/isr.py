@@ -104,11 +104,6 @@ def _elections(facts: Facts) -> Outcome:
     return _with_remarks(facts.found(LOSSY_ELECTION), past)
 
 
-def _notifications(facts: Facts) -> Outcome:
-    """ISR-13."""
-    return sampled(facts.found("ISR-13"))
-
-
 def _never_fall(facts: Facts) -> Outcome:
     """ISR-15."""
     found = facts.found("ISR-15")
@@ -158,7 +153,7 @@ CHECKS: dict[str, CheckFunction] = {
     "ISR-10": _order,
     "ISR-11": by_time(in_tables(RECOVERING_LONG)),
     "ISR-12": by_time(_elections),
-    "ISR-13": _notifications,
+    "ISR-13": in_tables("ISR-13"),
     "ISR-14": epochs_too_high,
     "ISR-15": _never_fall,
     "ISR-16": _leaders,

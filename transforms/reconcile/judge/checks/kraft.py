@@ -22,7 +22,7 @@ from transforms.features import matrix, update
 from transforms.features.levels import MINIMUM_4X, highest_of, latest_of, lowest_of, release_tuple
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, sampled
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, in_tables, sampled
 from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import Facts, Voter
@@ -365,26 +365,11 @@ def _elr_configs(facts: Facts) -> Outcome:
     return found(texts)
 
 
-def _last_known_leaders(facts: Facts) -> Outcome:
-    """ELR-02."""
-    return sampled(facts.found(LAST_KNOWN_FENCED))
-
-
 def _removed_configs(facts: Facts) -> Outcome:
     """CFG-01: 4.0 to 4.2 refuse any later change of the topic, 4.3 and later skip the configuration."""
     if facts.kafka_version is not None and not before(facts.kafka_version, 4, 3):
         return not_applicable("from 4.3 on Kafka skips configurations that it does not support")
     return sampled(facts.found("CFG-01"))
-
-
-def _small_segments(facts: Facts) -> Outcome:
-    """CFG-04."""
-    return sampled(facts.found("CFG-04"))
-
-
-def _unclean(facts: Facts) -> Outcome:
-    """CFG-02."""
-    return sampled(facts.found(UNCLEAN_LEADERLESS))
 
 
 def _early_directories(facts: Facts) -> Outcome:
@@ -423,10 +408,10 @@ CHECKS: dict[str, CheckFunction] = {
     "LOG-03": _batches,
     "LOG-04": _goes_on,
     "ELR-01": _elr_configs,
-    "ELR-02": _last_known_leaders,
+    "ELR-02": in_tables(LAST_KNOWN_FENCED),
     "CFG-01": _removed_configs,
-    "CFG-02": _unclean,
-    "CFG-04": _small_segments,
+    "CFG-02": in_tables(UNCLEAN_LEADERLESS),
+    "CFG-04": in_tables("CFG-04"),
     "DIR-01": by_level(_early_directories),
     "DIR-02": by_level(_directories),
 }

@@ -35,10 +35,10 @@ def _knowing(check: CheckFunction, known: Callable[[Facts], bool], missing: str)
     return judge
 
 
-def in_tables(*codes: str, tolerable: bool = False) -> CheckFunction:
+def in_tables(*codes: str) -> CheckFunction:
     """A check whose violations the tables hold already, under these codes."""
 
     def check(facts: Facts) -> Outcome:
-        return sampled(facts.found(*codes), tolerable=tolerable)
+        return sampled(facts.found(*codes))
 
     return check

@@ -65,16 +65,6 @@ def _named_by_configurations(facts: Facts, known: set[int]) -> list[str]:
     ]
 
 
-def _topic_ids(facts: Facts) -> Outcome:
-    """START-03."""
-    return sampled(facts.found("START-03"))
-
-
-def _states(facts: Facts) -> Outcome:
-    """START-04."""
-    return sampled(facts.found("START-04"))
-
-
 def _controllers(facts: Facts) -> Outcome:
     """START-05."""
     level = facts.level or 0
@@ -229,8 +219,8 @@ def _mirrored_kinds(facts: Facts) -> Outcome:
 CHECKS: dict[str, CheckFunction] = {
     "START-01": _registered,
     "START-02": _replica_holders,
-    "START-03": _topic_ids,
-    "START-04": _states,
+    "START-03": in_tables("START-03"),
+    "START-04": in_tables("START-04"),
     "START-05": _controllers,
     "START-06": _level,
     "START-07": _fresh_migration_znode,
