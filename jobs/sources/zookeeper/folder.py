@@ -360,7 +360,10 @@ def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[ZkTransaction]
     found = chroots([*created, *(paths_ending(snapshot, MARK) if snapshot else ())])
     if len(found) > 1:
         names = ", ".join(repr(name or "/") for name in sorted(found))
-        raise ZooKeeperFolderError(f"the folder holds {len(found)} Kafka clusters, at {names}: give the chroot of one")
+        raise ZooKeeperFolderError(
+            f"the folder holds {len(found)} Kafka clusters, at {names}; read one of them live (`zookeeper.connect` with its "
+            "chroot), or make a dump of it: `kraft-audit snapshot-zookeeper --connect HOST:PORT/CHROOT`"
+        )
     return found.pop() if found else ""
 
 
