@@ -323,6 +323,11 @@ def test_several_clusters_in_one_ensemble(tmp_path: Path) -> None:
 def test_what_is_no_folder_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ZooKeeperFolderError, match="no such folder"):
         tree(tmp_path / "nowhere")
+    logs = copied(capture("3.9.1", "7-dual-write-failover") / "zookeeper" / "version-2", tmp_path / "logs")
+    for snapshot in logs.glob("snapshot.*"):
+        snapshot.unlink()
+    with pytest.raises(ZooKeeperFolderError, match=f"^no usable snapshot in {logs}; give ZooKeeper's dataDir"):
+        tree(logs, zxid=10)
     with pytest.raises(ZooKeeperFolderError, match=f"no usable snapshot in {tmp_path}; give ZooKeeper's dataDir"):
         tree(tmp_path)
     (tmp_path / "snapshot.5").write_bytes(b"hello")

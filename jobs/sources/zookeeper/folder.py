@@ -180,7 +180,9 @@ class DataFolder:
         summary.judged(digest.judge(summary.last_zxid))
 
     def _choose(self, zxid: int | None, summary: FolderSummary) -> Snapshot:
-        snapshot = _choose(self._snapshots if zxid is None else self._leading_to(zxid), self._location, zxid, summary)
+        early = self._snapshots if zxid is None else self._leading_to(zxid)
+        # Without any, none is too new.
+        snapshot = _choose(early, self._location, zxid if self._snapshots else None, summary)
         if zxid is None and self._logs:
             snapshot = self._reached(snapshot, summary)
         if not self._logs:
