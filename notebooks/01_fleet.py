@@ -23,7 +23,8 @@ most_runs = int(notebook.parameter("runs", "30"))
 BADNESS = ["failed", "errors", "warnings", "clean"]
 by_age = Window.partitionBy("cluster").orderBy(*newest_first())
 runs = warehouse.read(RUNS).withColumn("place", F.row_number().over(by_age)).where(F.col("place") <= most_runs)
-rows = [row.asDict() for row in runs.orderBy("cluster", *oldest_first()).drop("table_versions").collect()]
+drawn = runs.orderBy("cluster", *oldest_first()).select("cluster", "started_at", "verdict", "lag_records")
+rows = [row.asDict() for row in drawn.collect()]
 
 # COMMAND ----------
 
