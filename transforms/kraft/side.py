@@ -67,13 +67,13 @@ class KraftSide:
     transactions: TransactionLog
     kept: LogKept | None
 
-    def extent(self, end: int | None = None, discarded: Ranges | None = None) -> Extent:
-        """The part of the log that is applied: to its end, or to `end` (exclusive) with other ranges left out."""
+    def extent(self) -> Extent:
+        """The part of the log that is applied."""
         return Extent(
-            end=self.plan.leading.end if end is None else end,
+            end=self.plan.leading.end,
             start=self.kept.offset if self.kept else self.start,
             base=None if self.kept else self.base,
-            discarded=self.transactions.discarded if discarded is None else discarded,
+            discarded=self.transactions.discarded,
         )
 
     def whole(self, base: int | None, end: int | None = None) -> Extent:

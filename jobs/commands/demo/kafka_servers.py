@@ -49,13 +49,12 @@ class KafkaServerError(AuditError):
     """Jars could not be had, or a server did not come up; one line."""
 
 
-def kafka_jars(pins: Path, cache: Path | None = None) -> Path:
+def kafka_jars(pins: Path) -> Path:
     """The folder with the jars that a list of `SHA-256  repository path` names, fetched when they are not there.
 
     DEFAULT_ARTIFACT_REPOSITORY names a mirror of Maven Central, HTTPS_PROXY a proxy. Raises KafkaServerError.
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kraft-audit"
-    folder = (cache or base) / pins.stem
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kraft-audit" / pins.stem
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [(digest, path) for digest, path in (line.split() for line in pins.read_text().splitlines())]
     with ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:

@@ -27,7 +27,6 @@ from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.reading import whole_characters
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry, Znode, unreadable
-from transforms.zookeeper.storage.chroot import below
 from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES, groups, too_large, znode_bytes
 
 BATCH_ROWS = 10_000
@@ -48,22 +47,19 @@ _STAT = (
 _LONGS = {"czxid", "mzxid", "pzxid", "ctime", "mtime", "ephemeral_owner"}
 
 
-def read_dump(
-    location: str | Path, redactor: Redactor, batch_rows: int = BATCH_ROWS, chroot: str = ""
-) -> Iterator[pa.RecordBatch]:
+def read_dump(location: str | Path, redactor: Redactor, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """Yield the dump's znodes as batches of `ZNODE_COLUMNS`, secrets fingerprinted; memory holds one batch.
 
     A line that is not a znode, or is longer than any znode's line, is a row with `problem` whose path is `line N` of the file.
     For a znode above `MAX_ZNODE_BYTES` everything except the data is read. Raises OSError when the file can't be opened; a gzip
     stream that ends early is a row with `problem` too, and so is a plain file that lacks children of a znode that never loses any.
-    With a `chroot` only what is below it is read, under its path there.
     """
-    for rows in groups(_rows(Path(location), redactor, chroot), batch_rows, znode_bytes):
-        yield below(znode_batch(rows), chroot)
+    for rows in groups(_rows(Path(location), redactor), batch_rows, znode_bytes):
+        yield znode_batch(rows)
 
 
-def _rows(path: Path, redactor: Redactor, chroot: str) -> Iterator[Znode]:
-    number, families = 0, _Families(chroot)
+def _rows(path: Path, redactor: Redactor) -> Iterator[Znode]:
+    number, families = 0, _Families()
     with _open(path) as lines:
         try:
             for number, line in enumerate(_lines(lines), start=1):
@@ -87,10 +83,10 @@ class _Families:
     Other znodes lose children while a live tree is dumped, and a dump of it is whole all the same.
     """
 
-    def __init__(self, chroot: str) -> None:
-        self._wanted = {f"{chroot}{path}" for path in TOP_LEVEL}
+    def __init__(self) -> None:
+        self._wanted = {*TOP_LEVEL}
         self._all = len(self._wanted)
-        self._named = {f"{chroot}{path}": 0 for path in GROWING}
+        self._named = dict.fromkeys(GROWING, 0)
         self._read = dict.fromkeys(self._named, 0)
         self._denied: set[str] = set()
 

@@ -89,20 +89,17 @@ class Damage:
 Frame = BatchHeader | Damage
 
 
-def frames(data: bytes, *, verify: bool = True) -> Iterator[Frame]:
-    """Yield the batches of `data`, which starts at a batch. Positions count from its start.
-
-    Without `verify` only headers are looked at, except where a header makes no sense; the frames are the same.
-    """
+def frames(data: bytes) -> Iterator[Frame]:
+    """Yield the batches of `data`, which starts at a batch. Positions count from its start."""
     budget = [SEARCH_BUDGET]
     position = 0
     while position < len(data):
-        frame = frame_at(data, position, budget, verify=verify)
+        frame = frame_at(data, position, budget)
         yield frame
         position += frame.size
 
 
-def frame_at(data: bytes, position: int, budget: list[int], *, verify: bool = True) -> Frame:
+def frame_at(data: bytes, position: int, budget: list[int]) -> Frame:
     """Read the frame at `position`, where the one before it ends.
 
     `budget` holds the bytes whose CRC may still be tried in searches (at first `SEARCH_BUDGET`); it is drawn on.
@@ -111,8 +108,7 @@ def frame_at(data: bytes, position: int, budget: list[int], *, verify: bool = Tr
     if size is None:
         return _damage(data, position, None, budget)
     followed = position + size == len(data) or batch_size(data, position + size) is not None
-    computed = crc_of(data, position, size) if verify or not followed else None
-    batch = read_header(data, position, size, computed)
+    batch = read_header(data, position, size, crc_of(data, position, size))
     return batch if batch.intact or followed else _damage(data, position, batch, budget)
 
 

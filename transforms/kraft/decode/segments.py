@@ -22,29 +22,23 @@ DEFAULT_ROWS = 65_536
 
 
 def decode_segment(
-    data: bytes,
-    origin: Origin,
-    masking: Masking,
-    continuation: Continuation | None = None,
-    rows_per_batch: int = DEFAULT_ROWS,
+    data: bytes, origin: Origin, masking: Masking, continuation: Continuation | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Decode `data`, which starts and ends where batches do (or at the end of the file), into bronze rows.
 
     Never raises for what the bytes hold: damage becomes rows with `problem` (S§11).
     """
-    yield from _decode(DecodePass(data, origin, masking, continuation or Continuation()), rows_per_batch)
+    yield from _decode(DecodePass(data, origin, masking, continuation or Continuation()))
 
 
-def decode_checkpoint(
-    data: bytes, origin: Origin, masking: Masking, rows_per_batch: int = DEFAULT_ROWS
-) -> Iterator[pa.RecordBatch]:
+def decode_checkpoint(data: bytes, origin: Origin, masking: Masking) -> Iterator[pa.RecordBatch]:
     """Decode a whole snapshot file (`.checkpoint`). `offset` is the position within it; header and footer are rows.
 
     A snapshot that does not begin with its header or end with its footer gets a finding: it must not be used, although
     Kafka's own reader would (S§11).
     """
     decoding = DecodePass(data, origin, masking, Continuation(next_offset=0))
-    yield from _decode(decoding, rows_per_batch)
+    yield from _decode(decoding)
     if decoding.first_type != SNAPSHOT_HEADER.name:
         decoding.finding(0, "incomplete checkpoint: it does not begin with a SnapshotHeader record")
     if decoding.last_type != SNAPSHOT_FOOTER.name:
@@ -66,11 +60,11 @@ def decode_by_declarations(decoding: DecodePass, rows_per_batch: int = DEFAULT_R
         yield decoding.rows.take()
 
 
-def _decode(decoding: DecodePass, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+def _decode(decoding: DecodePass) -> Iterator[pa.RecordBatch]:
     if len(decoding.data) < FAST_FROM_BYTES:
-        yield from decode_by_declarations(decoding, rows_per_batch)
+        yield from decode_by_declarations(decoding)
         return
     # numba takes half a second to import: only inputs that gain from it pay.
     from transforms.kraft.kernel.fast import decode_fast  # noqa: PLC0415
 
-    yield from decode_fast(decoding, rows_per_batch)
+    yield from decode_fast(decoding, DEFAULT_ROWS)

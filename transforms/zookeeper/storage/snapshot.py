@@ -141,20 +141,20 @@ def _check_seals(buffer: bytes | memoryview, end: int) -> tuple[int, int, int] |
     return digest
 
 
-def read_batches(snapshot: Snapshot, redactor: Redactor, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+def read_batches(snapshot: Snapshot, redactor: Redactor) -> Iterator[pa.RecordBatch]:
     """Yield the snapshot's znodes as batches of `ZNODE_COLUMNS`, secrets fingerprinted.
 
-    A batch has at most `rows` znodes and `BATCH_BYTES`; of a znode above `MAX_ZNODE_BYTES` all but the data is read.
+    A batch has at most BATCH_ROWS znodes and `BATCH_BYTES`; of a znode above `MAX_ZNODE_BYTES` all but the data is read.
     """
     acls = _Acls(snapshot, redactor)
-    for part in _parts(snapshot, rows):
+    for part in _parts(snapshot):
         if _bytes(snapshot, part) > MAX_ZNODE_BYTES and part.stop - part.start == 1:
             yield _large(snapshot, acls, part)
         else:
             yield _batch(snapshot, acls, redactor, part)
 
 
-def _parts(snapshot: Snapshot, rows: int) -> Iterator[slice]:
+def _parts(snapshot: Snapshot) -> Iterator[slice]:
     """Slices of the znodes that are read at once: a large znode stands alone."""
     count = len(snapshot.positions)
     sizes = np.diff(snapshot.positions, append=len(snapshot.data))
@@ -162,7 +162,7 @@ def _parts(snapshot: Snapshot, rows: int) -> Iterator[slice]:
     start = 0
     while start < count:
         most = int(np.searchsorted(snapshot.positions, snapshot.positions[start] + BATCH_BYTES))
-        stop = max(min(start + rows, most, count), start + 1)
+        stop = max(min(start + BATCH_ROWS, most, count), start + 1)
         stop = start + 1 if start in large else min([stop, *(each for each in large if start < each < stop)])
         yield slice(start, stop)
         start = stop
