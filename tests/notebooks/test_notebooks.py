@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from jobs.evidence.notebook import Notebook, NotebookError
 from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse, in_parallel
+from jobs.sinks.folder_table import arrow_rows
 from schemas.bronze import ZK_TRANSACTIONS
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, FEATURE_MATRIX, GATES, ISR_HISTORY, LAG, RUNS
@@ -52,14 +53,9 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
 
 
 def _write(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    warehouse.append(table, _frame(warehouse, table, rows))
-
-
-def _frame(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> DataFrame:
     for row in rows:
         assert set(row) <= set(table.column_names)
-    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
-    return warehouse.spark.createDataFrame(values, table.struct).coalesce(1)
+    warehouse.append(table, arrow_rows(table, rows))
 
 
 def _run(run: dict[str, str], hour: int, version: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from jobs.cli import main
 from jobs.evidence.journal import begin
@@ -79,16 +78,12 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
         ("young", shared),
     ]
     for table in (silver.FINDINGS, EXAMINED):
-        values = [
-            tuple({"cluster": c, "run_id": r, "kind": "answers"}.get(name) for name in table.column_names)
-            for c, r in rows
-        ]
-        warehouse.append(table, spark.createDataFrame(values, StructType(list(table.columns))))
+        told = {"kind": "answers"} if table is EXAMINED else {}
+        warehouse.append(table, arrow_rows(table, [{"cluster": c, "run_id": r, **told} for c, r in rows]))
     # The newest run continues from what the second one has kept.
     needed = runs[1]["run_id"]
     kept_bytes = {"cluster": "c", "run_id": needed, "kind": "fold"}
-    values = [tuple(kept_bytes.get(name) for name in EXAMINED.column_names)]
-    warehouse.append(EXAMINED, spark.createDataFrame(values, StructType(list(EXAMINED.columns))))
+    warehouse.append(EXAMINED, arrow_rows(EXAMINED, [kept_bytes]))
     forget(warehouse, {"c": runs, "young": finished_runs(1)}, needed)
     kept = {
         ("c", failing_now),
@@ -106,8 +101,8 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
 def test_rows_that_are_held_are_not_forgotten(spark: SparkSession, warehouse: Warehouse, hold: list[str] | str) -> None:
     runs = finished_runs(4)
     first = str(runs[0]["run_id"])
-    values = [("c", run["run_id"], *[None] * 5) for run in runs]
-    warehouse.append(silver.FINDINGS, spark.createDataFrame(values, silver.FINDINGS.struct))
+    rows = [{"cluster": "c", "run_id": run["run_id"]} for run in runs]
+    warehouse.append(silver.FINDINGS, arrow_rows(silver.FINDINGS, rows))
     forget(warehouse, {"c": runs}, first, hold=[first] if isinstance(hold, str) else "until-finalised")
     left = {("c", first), *(("c", run["run_id"]) for run in runs[-KEEP:])}
     assert left_in(warehouse, silver.FINDINGS) == (left if isinstance(hold, str) else {*left, ("c", runs[1]["run_id"])})

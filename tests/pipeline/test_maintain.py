@@ -21,6 +21,7 @@ from jobs.evidence.journal import begin
 from jobs.run.run import new_run_id
 from jobs.settings import MaintainSettings, Settings, validated
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.lock import LOCKS, held
 from jobs.steps.maintenance import alone as alone_module
 from jobs.steps.maintenance.alone import BusyError, alone
@@ -47,8 +48,7 @@ def at(days: float) -> datetime:
 
 
 def stored(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
-    warehouse.append(table, warehouse.spark.createDataFrame(values, table.struct))
+    warehouse.append(table, arrow_rows(table, rows))
 
 
 def kept_by(run_id: str) -> str:

@@ -18,6 +18,7 @@ from jobs.run import earlier_runs, failures
 from jobs.run.run import Failure
 from jobs.sinks.conditions import Where
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.folder_table import arrow_rows
 from schemas.gold import RUNS
 from schemas.table import Table
 from transforms.reconcile.judge.earlier import LogKnown
@@ -46,8 +47,7 @@ def counted(run_id: str, hour: int, sequence: int, known: LogKnown = KNOWN, **mo
 
 
 def stored(warehouse: Warehouse, rows: list[dict[str, Any]]) -> None:
-    values = [tuple(each.get(name) for name in RUNS.column_names) for each in rows]
-    warehouse.append(RUNS, warehouse.spark.createDataFrame(values, RUNS.struct))
+    warehouse.append(RUNS, arrow_rows(RUNS, rows))
 
 
 def a_run(warehouse: Warehouse, run_id: str = "now", failure: Failure | None = None) -> Any:

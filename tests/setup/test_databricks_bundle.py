@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs import pipeline
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.folder_table import arrow_rows
 from schemas.gold import CHECKS, GATES, RUNS
 from schemas.table import Table
 
@@ -264,8 +265,7 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
 
 def _store(warehouse: Warehouse, tables: Mapping[Table, Sequence[Mapping[str, Any]]]) -> None:
     for table, rows in tables.items():
-        values = [tuple(row.get(name) for name in table.column_names) for row in rows]
-        warehouse.append(table, warehouse.spark.createDataFrame(values, table.struct))
+        warehouse.append(table, arrow_rows(table, rows))
 
 
 def _asked(warehouse: Warehouse, query: str) -> DataFrame:
