@@ -72,10 +72,17 @@ def an_empty_folder(folder: Path) -> None:
     folder.mkdir()
 
 
-def unfinished(spark: SparkSession, warehouse: Warehouse, table: Table, left: Left) -> None:
+@pytest.fixture(scope="module")
+def elsewhere(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Both tables after a first write, to be copied."""
+    made = Warehouse(spark, str(tmp_path_factory.mktemp("elsewhere")))
+    for table in (ADDED, REPLACED):
+        made.append(table, rows(spark, 99))
+    return made
+
+
+def unfinished(elsewhere: Warehouse, warehouse: Warehouse, table: Table, left: Left) -> None:
     """What a first write leaves that came as far as `left` says; this process has never seen the table."""
-    elsewhere = Warehouse(spark, str(Path(warehouse.root).with_name("elsewhere")))
-    elsewhere.append(table, rows(spark, 99))
     folder = Path(warehouse.location(table))
     shutil.copytree(elsewhere.location(table), folder)
     left(folder)
@@ -84,9 +91,14 @@ def unfinished(spark: SparkSession, warehouse: Warehouse, table: Table, left: Le
 @both_kinds
 @pytest.mark.parametrize("left", [data_files_only, a_log_without_a_commit, a_commit_half_written, an_empty_folder])
 def test_what_a_killed_first_write_left_counts_for_nothing_and_is_written_over(
-    spark: SparkSession, warehouse: Warehouse, table: Table, left: Left, caplog: pytest.LogCaptureFixture
+    spark: SparkSession,
+    elsewhere: Warehouse,
+    warehouse: Warehouse,
+    table: Table,
+    left: Left,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    unfinished(spark, warehouse, table, left)
+    unfinished(elsewhere, warehouse, table, left)
     assert (warehouse.version(table), numbers(warehouse, table)) == (None, [])
     write = warehouse.append if table is ADDED else lambda *a: warehouse.replace_where(*a, {"cluster": "c"})
     write(table, rows(spark, 1))
@@ -105,18 +117,18 @@ def test_what_a_killed_first_write_left_counts_for_nothing_and_is_written_over(
     assert [record.getMessage() for record in caplog.records if record.name == "kraft-audit"] == lines
 
 
-def test_an_unfinished_table_is_created_empty_and_removed_from(spark: SparkSession, warehouse: Warehouse) -> None:
-    unfinished(spark, warehouse, ADDED, a_commit_half_written)
+def test_an_unfinished_table_is_created_empty_and_removed_from(elsewhere: Warehouse, warehouse: Warehouse) -> None:
+    unfinished(elsewhere, warehouse, ADDED, a_commit_half_written)
     warehouse.create(ADDED)
     warehouse.delete(ADDED, Equal("number", 99))
     assert numbers(warehouse, ADDED) == []
 
 
 def test_elsewhere_than_in_a_folder_it_may_be_another_runs_and_is_waited_for(
-    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, elsewhere: Warehouse, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on an object store: nothing tells whether the other is alive, and both must end with all rows."""
-    unfinished(spark, warehouse, ADDED, data_files_only)
+    unfinished(elsewhere, warehouse, ADDED, data_files_only)
     monkeypatch.setattr(Warehouse, "folder", None)
     monkeypatch.setattr(delta, "CREATE_ATTEMPTS", 3)
     in_parallel([lambda n=n: warehouse.append(ADDED, rows(spark, n)) for n in (1, 2)])
