@@ -68,7 +68,7 @@ def test_an_entry_is_a_fingerprint_or_an_entity_and_a_class(tmp_path: Path) -> N
         ("- {klass: lag, entity: topics, who: a, why: b, until: 2026-01-01}", "did you mean `class`?"),
         ("- {entity: topics, class: lag, who: a, why: b}", "`until`: Field required"),
         ("- {entity: topics, class: lag, who: a, why: b, until: soon}", "`until`: "),
-        ("- {entity: topics, class: lag, who: '', why: b, until: 2026-01-01}", "`who`: "),
+        ("- {entity: topics, class: lag, who: '', why: b, until: 2026-01-01}", "`who` is empty"),
         ("- {entity: topics, who: a, why: b, until: 2026-01-01}", "give fingerprint, or entity and class"),
         (
             GOOD.replace("{", "- {entity: topics, "),

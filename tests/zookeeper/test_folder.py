@@ -310,7 +310,7 @@ def test_several_clusters_in_one_ensemble(tmp_path: Path) -> None:
     folder = written(tmp_path, [ROOT], log)
     # No option takes a folder's chroot: what is advised must be there to do.
     with pytest.raises(
-        ZooKeeperFolderError, match=r"holds 2 Kafka clusters, at '/a', '/b'; .*snapshot-zookeeper --connect"
+        ZooKeeperFolderError, match=r"holds 2 Kafka clusters, at '/a', '/b'; .*`kraft-audit snapshot-zookeeper`"
     ):
         tree(folder)
     assert tree(folder, chroot="/b").keys() == {"/", "/brokers", "/brokers/topics", "/brokers/topics/ofb"}

@@ -364,7 +364,7 @@ def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[ZkTransaction]
         names = ", ".join(repr(name or "/") for name in sorted(found))
         raise ZooKeeperFolderError(
             f"the folder holds {len(found)} Kafka clusters, at {names}; read one of them live (`zookeeper.connect` with its "
-            "chroot), or make a dump of it: `kraft-audit snapshot-zookeeper --connect HOST:PORT/CHROOT`"
+            "chroot), or make a dump of it (`kraft-audit snapshot-zookeeper`)"
         )
     return found.pop() if found else ""
 
