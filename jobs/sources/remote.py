@@ -300,7 +300,10 @@ def _hdfs(uri: str) -> tuple[fs.FileSystem, str]:
         # The client itself would try for minutes.
         socket.create_connection((address.hostname or "", address.port), _ANSWER_SECONDS).close()
     kind = native.ViewfsFileSystem if address.scheme == "viewfs" else native.HdfsFileSystem
-    return fs.PyFileSystem(fs.FSSpecHandler(kind(address.hostname, address.port))), address.path
+    # From its cache fsspec drops clients in each process that is forked, and a client that is dropped there waits for threads
+    # that are not there: whoever starts another program, as Spark does, would wait for ever.
+    client = kind(address.hostname, address.port, skip_instance_cache=True)
+    return fs.PyFileSystem(fs.FSSpecHandler(client)), address.path
 
 
 def _scheme(uri: str) -> str:

@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -191,7 +191,8 @@ def _hdfs_system(python: Path, port: int) -> fs.FileSystem:
     sys.path.append(str(python))
     from hdfs_native.fsspec import HdfsFileSystem  # type: ignore[import-not-found] # noqa: PLC0415
 
-    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem("localhost", port)))
+    # As jobs/sources/remote.py: this process starts others.
+    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem("localhost", port, skip_instance_cache=True)))
 
 
 def _writable(system: fs.FileSystem) -> bool:
@@ -256,6 +257,16 @@ def done(started: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
 def run(arguments: Sequence[str], folder: Path, store: Store, **more: str) -> subprocess.CompletedProcess[str]:
     """Run `kraft-audit`."""
     return done(start(arguments, folder, store, **more))
+
+
+def in_python(code: str, store: Store) -> None:
+    """Run Python code that may go there; what has not ended after a minute is killed."""
+    started = subprocess.Popen([sys.executable, "-c", code], env=_environment(store), start_new_session=True)
+    try:
+        assert started.wait(timeout=60) == 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
 
 
 def kill_when(started: subprocess.Popen[str], moment: Callable[[], bool]) -> None:

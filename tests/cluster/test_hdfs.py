@@ -9,7 +9,7 @@ import pytest
 from jobs.exit import OK, WARNINGS
 from tests.cluster.on_a_store import Both, OnAStore, both_of
 from tests.cluster.standalone import standalone
-from tests.cluster.stores import configuration, environment_of, hdfs, report, run
+from tests.cluster.stores import configuration, environment_of, hdfs, in_python, report, run
 
 pytestmark = pytest.mark.live
 
@@ -40,6 +40,15 @@ class TestHdfs(OnAStore):
                 assert ran.returncode == code, ran.stderr[-3000:]
                 assert report(both.store, "reports-of-workers") == said
             assert all(cluster.finished_tasks()), "a worker did nothing"
+
+    def test_who_has_looked_there_can_start_other_programs(self, both: Both) -> None:
+        """As Spark is started, which forks: an audit that had read a file of HDFS before waited for ever."""
+        there = f"{both.store.root}/reports/c/report.json"
+        in_python(
+            f"import os, subprocess; from jobs.sources.remote import remote_is_file; assert remote_is_file({there!r}); "
+            "subprocess.run(['true'], preexec_fn=os.getpid, check=True)",
+            both.store,
+        )
 
     def test_where_nothing_answers_one_line_says_so(self, both: Both) -> None:
         nowhere = "hdfs://localhost:1/log"
