@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ssl
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -14,6 +15,7 @@ from prometheus_client import push_to_gateway, pushadd_to_gateway
 
 from jobs.exit import AuditError
 from jobs.settings import MetricsSettings, secret_from_environment
+from jobs.sinks.deadline import within
 from jobs.sinks.lock import held
 from jobs.sinks.report_files import write_whole
 from jobs.sinks.webhook import NoRedirect
@@ -29,6 +31,8 @@ from transforms.report.metrics import (
 
 TEXTFILE_NAME = "kraft_audit.prom"
 TIMEOUT_SECONDS = 10.0
+# A call may take so many times the timeout of its single steps.
+_WHOLE_CALL = 2.0
 _LOCK_NAME = ".kraft_audit.lock"
 
 
@@ -88,7 +92,9 @@ def push(settings: MetricsSettings, now: Mapping[str, Sequence[MetricSample]]) -
         send = push_to_gateway if knows_good_run(samples) else pushadd_to_gateway
         key = {CLUSTER_LABEL: cluster}
         try:
-            send(settings.push_gateway, settings.job, registry_of(samples), key, TIMEOUT_SECONDS, _to_it_alone(login))
+            alone, registry = _to_it_alone(login), registry_of(samples)
+            call = partial(send, settings.push_gateway, settings.job, registry, key, TIMEOUT_SECONDS, alone)
+            within(_WHOLE_CALL * TIMEOUT_SECONDS, call)
         except (OSError, HTTPException, ValueError) as error:
             raise MetricsError(
                 f"metrics not pushed to {settings.push_gateway}: {_reason(error)}; check `metrics.push_gateway`"

@@ -9,8 +9,9 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -201,6 +202,23 @@ def test_a_gateway_gets_a_group_for_each_cluster_and_keeps_what_the_last_good_ru
     ]
     assert f'{RUN_FAILED}{{cluster="b"}} 1.0' in gateway.received[1][3]
     assert LAST_GOOD_RUN not in gateway.received[1][3]
+
+
+def test_a_gateway_that_drips_its_answer_keeps_no_run_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.sinks.metrics.TIMEOUT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection = server.accept()[0]
+            with suppress(OSError):
+                while True:
+                    connection.sendall(b"H")
+                    time.sleep(0.05)
+
+        threading.Thread(target=drip, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(MetricsError, match="it did not answer in time"):
+            push(MetricsSettings(push_gateway=url), {"a": samples_of(GOOD, GOOD)})
 
 
 def test_a_login_goes_to_the_gateway_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
