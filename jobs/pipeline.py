@@ -22,7 +22,7 @@ from jobs.run.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.runtime.progress import Progress
 from jobs.runtime.spark import stop_queries
 from jobs.runtime.stopping import Stopped, Stopping, print_reason
-from jobs.settings import Settings, load_settings, overridden
+from jobs.settings import Settings, add_files_argument, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.sinks.storage import is_uri
 from jobs.sinks.views import store_views
@@ -366,15 +366,8 @@ def _address(place: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit run`."""
-    parser.add_argument(
-        "--conf",
-        type=Path,
-        required=True,
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        help="configuration files (YAML), one for each cluster: one run audits all of them",
-    )
+    text = "configuration files (YAML), one for each cluster: one run audits all of them"
+    add_files_argument(parser, text, required=True)
     parser.add_argument(
         "--full",
         action="store_true",

@@ -5,10 +5,11 @@ Secrets are never in the file: it names environment variables that hold them.
 
 from __future__ import annotations
 
+import argparse
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -417,6 +418,11 @@ class Settings(Strict):
             return False
         live = self.kraft is not None and bool(self.kraft.controllers)
         return live if self.zookeeper.bracket is None else self.zookeeper.bracket
+
+
+def add_files_argument(where: argparse._ActionsContainer, text: str, **more: Any) -> None:
+    """Declare the option `--conf` of a command over several clusters; `text` is its help, `more` what else argparse takes."""
+    where.add_argument("--conf", type=Path, nargs="+", action="extend", metavar="FILE", help=text, **more)
 
 
 def load_settings(path: Path) -> Settings:

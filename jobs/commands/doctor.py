@@ -26,6 +26,7 @@ from jobs.settings import (
     KraftSettings,
     MailSettings,
     Settings,
+    add_files_argument,
     check_files,
     controllers_risk,
     load_settings,
@@ -64,15 +65,7 @@ class Diagnosis:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit doctor`."""
-    parser.add_argument(
-        "--conf",
-        type=Path,
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help="configuration files; without them, only this machine is checked",
-    )
+    add_files_argument(parser, "configuration files; without them, only this machine is checked", default=[])
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 
 from jobs.evidence.past import open_settings, settings_of_folder
 from jobs.exit import CRASH, OK, UsageError
 from jobs.run.run import shared
-from jobs.settings import MaintainSettings, Settings, load_settings
+from jobs.settings import MaintainSettings, Settings, add_files_argument, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps.maintenance.left_behind import Left, left_behind, sweep
 from jobs.steps.maintenance.maintain import maintain, rules_of, stored_rules
@@ -27,13 +26,9 @@ from transforms.retention import Retention
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit maintain`."""
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--conf",
-        type=Path,
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        help="configuration files (YAML): old rows of their clusters are removed, according to their sections `maintain` and `hold`",
+    add_files_argument(
+        where,
+        "configuration files (YAML): old rows of their clusters are removed, according to their sections `maintain` and `hold`",
     )
     where.add_argument(
         "--warehouse",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from jobs.evidence.inputs import profile_of_tables
@@ -16,7 +15,7 @@ from jobs.exit import ERRORS, GONE, OK, AuditError, UsageError, files_are_gone, 
 from jobs.run import kept
 from jobs.run.run import shared
 from jobs.runtime.spark import spark_session
-from jobs.settings import Settings, limits_of, load_settings
+from jobs.settings import Settings, add_files_argument, limits_of, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.delta_errors import readable
 from transforms.examination.reexamination import EVIDENCE
@@ -34,15 +33,7 @@ _REASONS = (EVIDENCE, _KEPT)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit verify`."""
-    parser.add_argument(
-        "--conf",
-        type=Path,
-        required=True,
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        help="configuration files (YAML), those of `run`",
-    )
+    add_files_argument(parser, "configuration files (YAML), those of `run`", required=True)
     parser.add_argument("--cluster", metavar="NAME", help="only this one of the clusters configured")
     parser.add_argument(
         "--clusters",

@@ -10,7 +10,6 @@ import argparse
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -18,7 +17,7 @@ from pyspark.sql import functions as F
 from jobs.exit import OK, UsageError, guarded, worst
 from jobs.run.failures import write_failures
 from jobs.run.run import ClusterRun, Run, open_run
-from jobs.settings import load_settings
+from jobs.settings import add_files_argument, load_settings
 from jobs.sinks.conditions import all_of
 from jobs.sinks.folder_table import arrow_rows
 from schemas import gold
@@ -68,9 +67,7 @@ _COUNTED = {table.full_name: table for table in (ZK_ZNODES, ZK_TRANSACTIONS, KRA
 def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) -> int:
     """`main` of a step: parse `--conf` and `--run-id`, run it, and map what happens to an exit code."""
     parser = argparse.ArgumentParser(prog=f"kraft-audit {name.replace('_', '-')}", description=step.__doc__)
-    parser.add_argument(
-        "--conf", type=Path, required=True, nargs="+", action="extend", help="configuration files (YAML)"
-    )
+    add_files_argument(parser, "configuration files (YAML)", required=True)
     parser.add_argument("--run-id", required=True, help="run the step belongs to; the same for all steps of one run")
     arguments = parser.parse_args(argv)
 

@@ -20,6 +20,7 @@ from transforms.clusters import CLUSTER
 from transforms.report.follow_up import TablePlace
 from transforms.report.json import from_json
 from transforms.report.text import render_text
+from transforms.runs import newest_first
 
 
 def write_files(report: Report, settings: Settings, out: Place | None = None) -> ReportPaths:
@@ -43,8 +44,7 @@ def stored_report(run: Run, cluster: str, run_id: str) -> Report:
 def newest_report(run: Run, cluster: str) -> str:
     """The id of the cluster's newest finished run, by its number and not by a clock."""
     finished = run.warehouse.read(RUNS).where((F.col(CLUSTER) == cluster) & F.col("report").isNotNull())
-    order = [F.desc_nulls_last("sequence"), F.desc("started_at"), F.desc("run_id")]
-    return str(finished.orderBy(*order).select("run_id").limit(1).collect()[0]["run_id"])
+    return str(finished.orderBy(*newest_first()).select("run_id").limit(1).collect()[0]["run_id"])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jobs.addresses import host_and_port
 from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.errors import ConnectionLostError, QuorumError, RefusedError
 from jobs.sources.kraft.live.messages import GarbledAnswerError, WireRequest
@@ -65,11 +66,10 @@ class Security:
 
 def parse_endpoint(text: str) -> Endpoint:
     """Read `host:port` or `[address]:port`. Raises ValueError."""
-    host, colon, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if not colon or not bare or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not host:port")
-    return Endpoint(bare, int(port))
+    try:
+        return Endpoint(*host_and_port(text))
+    except ValueError:
+        raise ValueError(f"{text!r} is not host:port") from None
 
 
 class _TooSlowError(TimeoutError):
