@@ -107,7 +107,9 @@ def audited(
         return [
             {"cluster": name, **line}
             for name, mine in history.items()
-            for line in isr_audit(recent_of(mine, ends[name], WINDOW // HOUR), *tables[name], ends[name], most)
+            for line in isr_audit(
+                recent_of(mine, ends[name], WINDOW // HOUR), *tables[name], ends[name], most, capped_min_isr=True
+            )
         ]
 
 
@@ -272,7 +274,7 @@ def test_the_worst_are_kept_and_the_others_counted(audit: dict[int, list[Line]])
 def test_no_changes_are_no_lines(history: Mapping[str, pl.DataFrame], tables: Tables) -> None:
     nothing = history["one"].clear()
     partitions, configs = tables["one"]
-    assert isr_audit(recent_of(nothing, 0, 1), partitions.clear(), configs.clear(), 0, 5) == []
+    assert isr_audit(recent_of(nothing, 0, 1), partitions.clear(), configs.clear(), 0, 5, capped_min_isr=True) == []
     sums = hourly_sums(pl.DataFrame(schema=dict.fromkeys(hourly.READ, pl.Int64)).clear(), 5)
     assert (sums.total, sums.partitions.height, sums.brokers.height, sums.since.height) == (0, 0, 0, 0)
 
@@ -280,7 +282,7 @@ def test_no_changes_are_no_lines(history: Mapping[str, pl.DataFrame], tables: Ta
 LOG_END = 24_000 * HOUR + HOUR // 2
 
 
-def lines_of(*told: tuple[float, Change]) -> list[Line]:
+def lines_of(*told: tuple[float, Change], capped: bool = True) -> list[Line]:
     """What the audit says of a partition whose records came so many hours before the log's end."""
     records = [Record(offset, LOG_END - int(ago * HOUR), change) for offset, (ago, change) in enumerate(told, 1)]
     history = history_of([record_row("one", "id", record) for record in records]).with_columns(topic=pl.lit("topic"))
@@ -289,7 +291,7 @@ def lines_of(*told: tuple[float, Change]) -> list[Line]:
     partitions, configs = (
         frame([row], columns_of(entity.row_columns)) for row, entity in ((now, PARTITIONS), (least, CONFIGS))
     )
-    return isr_audit(recent_of(history, LOG_END, 24), partitions, configs, LOG_END, 10)
+    return isr_audit(recent_of(history, LOG_END, 24), partitions, configs, LOG_END, 10, capped_min_isr=capped)
 
 
 def times_of(*told: tuple[float, Change]) -> list[tuple[int | None, int | None, int | None]]:
@@ -351,3 +353,16 @@ def test_an_election_without_a_leader_is_that_of_the_broker_that_became_the_isr(
         if line["subject"] == "broker"
     }
     assert brokers == {1: (0, 1, 1, 1), 3: (1, 0, 0, 0)}
+
+
+@pytest.mark.parametrize(("capped", "found"), [(True, {}), (False, {None: 3 * HOUR, 5: 2 * HOUR})])
+def test_before_3_7_a_partition_may_need_more_members_than_it_has_replicas(
+    capped: bool, found: dict[int | None, int]
+) -> None:
+    """Two replicas of min.insync.replicas 3, which a reassignment makes three for an hour (`Partition.isUnderMinIsr`)."""
+    two = Change(whole=True, replicas=(1, 2), isr=(1, 2), leader=1, leader_recovery_state=0)
+    more = Change(replicas=(1, 2, 3), isr=(1, 2, 3))
+    lines = lines_of((7.0, two), (5.0, more), (3.0, Change(replicas=(1, 2), isr=(1, 2))), capped=capped)
+    ended = [(line["hour"], line["under_min_ms"]) for line in lines if line["subject"] == "partition"]
+    hours = {None if hour is None else (LOG_END - hour) // HOUR: ms for hour, ms in ended}
+    assert {hour: ms for hour, ms in hours.items() if ms} == found

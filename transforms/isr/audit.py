@@ -73,7 +73,13 @@ def _size(ids: str) -> pl.Expr:
 
 
 def isr_audit(
-    recent: pl.DataFrame, partitions: pl.DataFrame, configs: pl.DataFrame, end: int, most: int
+    recent: pl.DataFrame,
+    partitions: pl.DataFrame,
+    configs: pl.DataFrame,
+    end: int,
+    most: int,
+    *,
+    capped_min_isr: bool,
 ) -> list[dict[str, Any]]:
     """The worst partitions and brokers of the last hours before the log's end.
 
@@ -84,12 +90,13 @@ def isr_audit(
     hour.
 
     min.insync.replicas is the topic's or the cluster's dynamic default as it is now; where only property files set it,
-    nothing is under it. A time is counted in the hour in which it ended; what began before the first of these hours counts from the
+    nothing is under it. `capped_min_isr`: no partition needs more than its replicas (`Partition.effectiveMinIsr`, from Kafka 3.7 on).
+    A time is counted in the hour in which it ended; what began before the first of these hours counts from the
     partition's last record before them.
     """
     least = _least(configs)
-    sums = hourly_sums(_telling(recent, least), most)
-    at_end = worst_first(_at_end(partitions, least, sums.since, end))
+    sums = hourly_sums(_telling(recent, least, capped_min_isr), most)
+    at_end = worst_first(_at_end(partitions, least, sums.since, end, capped_min_isr))
     return [
         *_placed(PARTITION, pl.concat([sums.partitions, at_end]), sums.total + at_end.height, most),
         *_placed(BROKER, sums.brokers, None, most),
@@ -126,20 +133,22 @@ def _short(suffix: str) -> pl.Expr:
     return (staying.list.set_difference(f"isr{suffix}").list.len() > 0).fill_null(False)
 
 
-def _under(isr: pl.Expr, replicas: pl.Expr) -> pl.Expr:
+def _under(isr: pl.Expr, replicas: pl.Expr, capped: bool) -> pl.Expr:
+    least = pl.col("least")
     # Without a minimum nothing is below it: `min` ignores nulls.
-    least = pl.when(pl.col("least").is_not_null()).then(pl.min_horizontal("least", replicas))
-    return (isr < least).fill_null(False)
+    needed = pl.when(least.is_not_null()).then(pl.min_horizontal(least, replicas)) if capped else least
+    return (isr < needed).fill_null(False)
 
 
 def _leaderless(suffix: str) -> pl.Expr:
     return (pl.col(f"leader{suffix}") == NO_LEADER).fill_null(False)
 
 
-def _telling(recent: pl.DataFrame, least: pl.DataFrame) -> pl.DataFrame:
+def _telling(recent: pl.DataFrame, least: pl.DataFrame, capped: bool) -> pl.DataFrame:
     """The changes that count, as `transforms.isr.hourly` reads them: with the state before and after each."""
     under = {
-        f"under{suffix}": _under(pl.col(f"isr{suffix}"), pl.col(f"replicas{suffix}")) for suffix in ("", "_before")
+        f"under{suffix}": _under(pl.col(f"isr{suffix}"), pl.col(f"replicas{suffix}"), capped)
+        for suffix in ("", "_before")
     }
     marked = _with_least(recent, least).with_columns(**under)
     moved = (pl.col("departed").list.len() > 0) | (pl.col("joined").list.len() > 0)
@@ -148,9 +157,9 @@ def _telling(recent: pl.DataFrame, least: pl.DataFrame) -> pl.DataFrame:
     return marked.filter(pl.any_horizontal(moved, "elected", *turned, *lasting)).select(*READ)
 
 
-def _at_end(partitions: pl.DataFrame, least: pl.DataFrame, since: pl.DataFrame, end: int) -> pl.DataFrame:
+def _at_end(partitions: pl.DataFrame, least: pl.DataFrame, since: pl.DataFrame, end: int, capped: bool) -> pl.DataFrame:
     """Partitions that have no leader, too small an ISR, or replicas out of it at the end of the log, and for how long."""
-    so = {"short": _short(""), "under": _under(_size("isr"), _size("replicas")), "leaderless": _leaderless("")}
+    so = {"short": _short(""), "under": _under(_size("isr"), _size("replicas"), capped), "leaderless": _leaderless("")}
     now = _with_least(partitions, least).select(*KEY, "topic", "kraft_append_time", **so)
     bad = now.filter(pl.any_horizontal(*SO)).join(since, on=list(KEY), how="left")
     times = {

@@ -83,6 +83,11 @@ class FirstLook:
         times, zxids = ([row[name] for row in rows if row.get(name) is not None] for name in ("time", "zxid"))
         return max(times, default=None), max(zxids, default=None)
 
+    @property
+    def capped_min_isr(self) -> bool:
+        """True where no partition needs more members of its ISR than it has replicas: from 3.7 on (`Partition.effectiveMinIsr`)."""
+        return not before(self.release.version, 3, 7)
+
     def known(self) -> Known:
         """The inputs of the rules about single rows."""
         zookeeper = self.given.zookeeper or {}
@@ -131,7 +136,7 @@ class FirstLook:
         )
         leader = self.epochs[-1].leader_id if self.epochs else None
         unclean = kraft_health.allows_unclean(self.answers, leader)
-        return replace(found, unclean=unclean, capped_min_isr=not before(self.release.version, 3, 7))
+        return replace(found, unclean=unclean, capped_min_isr=self.capped_min_isr)
 
     def _bumps_on_shrink(self) -> bool:
         """All through the log: with a level that is high enough the rule is another, so only what was always so is judged."""

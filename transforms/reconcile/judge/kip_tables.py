@@ -42,19 +42,19 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def questions(
-    tables: Mapping[str, pl.DataFrame], recent: pl.DataFrame, side: KraftSide | None
+    tables: Mapping[str, pl.DataFrame], recent: pl.DataFrame, side: KraftSide | None, *, capped_min_isr: bool
 ) -> dict[str, list[dict[str, Any]]]:
     """Answers by the names that the functions below ask for, but for `formats` and `feature_znode`, which znodes give.
 
     `tables` are silver rows of both sides by entity, `recent` the partitions' changes of the log's last ISR_HOURS
-    (`transforms.isr.audit.recent_of`). Without a log (`side`) there are none.
+    (`transforms.isr.audit.recent_of`). Without a log (`side`) there are none. `capped_min_isr` as in `transforms.isr.audit.isr_audit`.
     """
     answers = {"topic_formats": _topic_formats(tables["configs"])}
     if side is not None:
         partitions, configs = (tables[name].filter(pl.col("source") == KRAFT) for name in ("partitions", "configs"))
         end = side.plan.leading.last_append_time
         if end is not None:
-            answers["isr_audit"] = isr_audit(recent, partitions, configs, end, _WORST)
+            answers["isr_audit"] = isr_audit(recent, partitions, configs, end, _WORST, capped_min_isr=capped_min_isr)
         answers["kraft_formats"] = evidence.formats_of_log(partitions, configs)
     return answers
 
