@@ -38,6 +38,8 @@ def look(rows: list[Row], at_once: int = 1000, **params: Any) -> LogLook:
     [
         (Mirrored(5, 9, 750), (800, 600, 500, 2, 7)),
         (Mirrored(7, 8), (700, None, 700, 0, None)),
+        # What an aborted transaction holds changes nothing anywhere (`MetadataBatchLoader`).
+        (Mirrored(5, 9, aborted=((6, 7),)), (800, 600, 500, 1, None)),
     ],
 )
 def test_times_of_the_records_behind_migration(at_once: int, mirrored: Mirrored, told: tuple[int | None, ...]) -> None:

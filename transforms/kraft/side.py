@@ -105,8 +105,7 @@ class KraftSide:
 
     def not_aborted(self, kind: str) -> list[Milestone]:
         """The records of a type, in log order, but those of transactions that were aborted."""
-        aborted = [t for t in self.transactions.transactions if t.outcome == "abort"]
-        return self._outside([(t.begin_inclusive, t.end_inclusive) for t in aborted], kind)
+        return self._outside(self.transactions.aborted, kind)
 
     def _outside(self, ranges: Ranges, kind: str) -> list[Milestone]:
         return [m for m in self.milestones if m["type"] == kind and not _within(m["offset"], ranges)]

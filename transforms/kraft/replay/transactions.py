@@ -46,6 +46,11 @@ class TransactionLog:
         """Offset ranges, both ends inclusive, that must not be applied; None is 'to the end of the log'."""
         return tuple((t.begin_inclusive, t.end_inclusive) for t in self.transactions if t.outcome != "end")
 
+    @property
+    def aborted(self) -> tuple[tuple[int, int | None], ...]:
+        """Offset ranges, both ends inclusive, that never take effect."""
+        return tuple((t.begin_inclusive, t.end_inclusive) for t in self.transactions if t.outcome == "abort")
+
     def discarded_at(self, offset: int) -> tuple[tuple[int, int | None], ...]:
         """Offset ranges, both ends inclusive, without effect on the state at `offset` (inclusive).
 

@@ -15,6 +15,7 @@ from schemas.kraft.mirrored import LOADED, MIRRORED
 from transforms.kraft.coverage import Counted, PlannedLog
 from transforms.kraft.decode.codec import UNKNOWN
 from transforms.kraft.quorum import newest_checkpoint
+from transforms.kraft.replay.extent import Ranges
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.facts import state_name
 from transforms.reconcile.judge.given import Given
@@ -261,7 +262,7 @@ def load_violations(records: pl.DataFrame, load: Load) -> pl.DataFrame:
     return broken(mine, rules)
 
 
-def _within(ranges: Sequence[tuple[int, int | None]]) -> pl.Expr:
+def _within(ranges: Ranges) -> pl.Expr:
     """Offsets in one of the ranges; both ends inclusive, None is the end of the log."""
     offset = pl.col("offset")
     inside = [(offset >= begin) & (True if last is None else offset <= last) for begin, last in ranges]
@@ -327,10 +328,11 @@ class _Position:
             return
         offset, time = pl.col("offset"), pl.col("append_time")
         behind = offset > self._asked.offset
+        changes = behind & pl.col("type").is_in(MIRRORED) & ~_within(self._asked.aborted)
         [row] = mine.select(
             time.max().alias("newest"),
             time.filter(behind).min().alias("oldest_behind"),
-            (behind & pl.col("type").is_in(MIRRORED)).sum().cast(pl.Int64).alias("changes"),
+            changes.sum().cast(pl.Int64).alias("changes"),
             time.filter(offset == self._asked.offset).max().alias("at_migration"),
             offset.filter(time < self._asked.written_by).max().alias("before_written"),
         ).to_dicts()
@@ -339,8 +341,9 @@ class _Position:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row: append time of the newest record below the log's end (`newest`), of the first one past `/migration`'s
-        offset (`oldest_behind`) and of the one at it (`at_migration`); how many past it change what ZooKeeper holds (`changes`);
-        the last offset of a record appended before `written_by` (`before_written`). None without records.
+        offset (`oldest_behind`) and of the one at it (`at_migration`); how many past it change what ZooKeeper holds (`changes`),
+        without those of aborted transactions; the last offset of a record appended before `written_by` (`before_written`). None
+        without records.
         """
         return [] if self._found is None else [self._found]
 

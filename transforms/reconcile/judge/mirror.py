@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transforms.kraft.release import before
+from transforms.kraft.replay.extent import Ranges
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.judge.facts import LagMeasure
@@ -23,11 +24,15 @@ class MirrorPosition:
 
 @dataclass(frozen=True)
 class Mirrored:
-    """`/migration`: its offset (inclusive), the log's end (exclusive), when a write is surely in (ms)."""
+    """`/migration`: its offset (inclusive), the log's end (exclusive), when a write is surely in (ms).
+
+    `aborted` are the offsets of transactions whose records ZooKeeper never gets.
+    """
 
     offset: int
     log_end: int
     written_by: int = 0
+    aborted: Ranges = ()
 
 
 def mirrored(given: Given) -> Mirrored | None:
@@ -38,7 +43,7 @@ def mirrored(given: Given) -> Mirrored | None:
     written = (given.compared or {}).get("migration_mtime")
     surely = 0 if written is None else written - CLOCK_MARGIN_MS
     # To the log's very end: a copy that can't prove its tail committed must not make the lag look small.
-    return Mirrored(offset, side.plan.leading.end, surely)
+    return Mirrored(offset, side.plan.leading.end, surely, side.transactions.aborted)
 
 
 def one_by_one(given: Given) -> OneByOne | None:
