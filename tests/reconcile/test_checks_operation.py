@@ -464,6 +464,23 @@ def test_since_when_a_broker_is_fenced_may_be_unknown() -> None:
     assert verdict("BRK-01", kraft(brokers_in_kraft=[broker(0), long, untimed])).verdict == "warn"
 
 
+@pytest.mark.parametrize("offset", [20, 43])
+@pytest.mark.parametrize(("minutes", "found"), [(59, "pass"), (60, "warn")])
+def test_a_broker_without_replicas_may_be_down_for_an_hour_like_any_other(
+    offset: int, minutes: int, found: str
+) -> None:
+    """QRM-02: it registered and has not come up (its epoch is that record's offset), or it was stopped and is fenced."""
+    time = (kraft().newest_append_time_ms or 0) - minutes * 60_000
+    idle = broker(3, fenced=True, broker_epoch=20, kraft_offset=offset, kraft_append_time=time)
+    result = verdict("QRM-02", kraft(brokers_in_kraft=[broker(0), broker(1), broker(2), idle]))
+    assert (result.verdict, result.evidence) == (
+        found,
+        [f"broker 3 is fenced and has no replicas, for {minutes} min"],
+    )
+    untimed = verdict("QRM-02", kraft(brokers_in_kraft=[broker(0), {**idle, "kraft_append_time": None}]))
+    assert untimed.evidence == ["since when broker 3 is fenced is unknown: its last record has no time"]
+
+
 def test_directories_of_two_brokers_and_one_that_a_broker_names_twice() -> None:
     cloned = [broker(0, log_dirs=["d", "own", "own"]), broker(1, log_dirs=["d"]), broker(2)]
     assert verdict("BRK-02", kraft(brokers_in_kraft=cloned)).evidence == [

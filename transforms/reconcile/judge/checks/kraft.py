@@ -125,19 +125,18 @@ def _ghost_texts(facts: Facts) -> Iterator[str]:
 
 
 def _left_behind(facts: Facts) -> Outcome:
-    """QRM-02. A broker that starts is fenced by its registration, for an hour at most; one that was running has a later record."""
+    """QRM-02, by the broker's last record, as BRK-01: one that is being restarted is fenced for some minutes."""
     held = {use.broker_id for use in facts.replicas if use.replicas}
-    gone = [row for row in facts.brokers_in_kraft if row["fenced"] and row["broker_id"] not in held]
-    return found(
-        f"broker {row['broker_id']} is fenced and has no replicas{_since(facts, row)}"
-        for row in gone
-        if (row.get("kraft_offset") or 0) > (row.get("broker_epoch") or 0) or (_minutes(facts, row) or 0) > 60
-    )
-
-
-def _since(facts: Facts, row: Mapping[str, object]) -> str:
-    minutes = _minutes(facts, row)
-    return "" if minutes is None else f", for {minutes} min"
+    idle = [row for row in facts.brokers_in_kraft if row["fenced"] and row["broker_id"] not in held]
+    known = {row["broker_id"]: minutes for row in idle if (minutes := _minutes(facts, row)) is not None}
+    texts = {each: f"broker {each} is fenced and has no replicas, for {minutes} min" for each, minutes in known.items()}
+    gone = [texts[each] for each, minutes in known.items() if minutes >= 60]
+    if gone:
+        return found(gone)
+    untimed = [row["broker_id"] for row in idle if row["broker_id"] not in known]
+    if untimed:
+        return unknown(f"since when broker {listed_ids(untimed)} is fenced is unknown: its last record has no time")
+    return passed(*texts.values())
 
 
 def _minutes(facts: Facts, row: Mapping[str, object]) -> int | None:
