@@ -15,6 +15,7 @@ import javaproperties
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 MIN_ISR = "min.insync.replicas"
+DEAD_LETTERS_CREATED = "errors.deadletterqueue.auto.create.topics.enable"
 # The settings that decide a broker's formats; the last one is KIP-384's, which no release has.
 FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
 # Keys that Kafka 4.0 dropped (its documentation: From ZooKeeper to KRaft, Configurations; Upgrading to 4.0): all of ZooKeeper's keys, and
@@ -63,7 +64,7 @@ class NodeSettings:
     `voters` and `bootstrap_servers` are those of the quorum, spelled as in the file, `listeners` and `advertised` names of
     listeners. `security_map` is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of
     FORMAT_SETTINGS that the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, never their values.
-    `min_isr` is min.insync.replicas, None when the file does not set it.
+    `min_isr` is min.insync.replicas, None when the file does not set it; `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -80,6 +81,7 @@ class NodeSettings:
     formats: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     min_isr: int | None = None
+    creates_dead_letter_topics: bool = False
 
     @property
     def voter_ids(self) -> frozenset[int]:
@@ -125,6 +127,12 @@ class PropertyFiles:
         """What each broker's file makes min.insync.replicas where nothing dynamic sets it; Kafka's default is 1."""
         return {file.node_id: file.settings.min_isr or 1 for file in self.brokers if file.node_id is not None}
 
+    def creates_dead_letter_topics(self) -> dict[int, bool]:
+        """Whether each broker's file lets it create missing dead letter topics where nothing dynamic sets that (KIP-1191)."""
+        return {
+            file.node_id: file.settings.creates_dead_letter_topics for file in self.brokers if file.node_id is not None
+        }
+
 
 def node_properties(location: str, text: str) -> NodeProperties:
     """Keep of a node's property file what the checks need."""
@@ -163,6 +171,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         formats={key: values[key].strip() for key in FORMAT_SETTINGS if key in values},
         dropped=tuple(sorted(key for key in values if key in DROPPED_IN_4 or key.startswith("zookeeper."))),
         min_isr=_number(values.get(MIN_ISR)),
+        creates_dead_letter_topics=values.get(DEAD_LETTERS_CREATED, "").strip().lower() == "true",
     )
 
 

@@ -27,6 +27,7 @@ BROKER = "\n".join(
         "inter.broker.protocol.version=3.4",
         "log.message.format.version=2.8",
         "min.insync.replicas=2",
+        "errors.deadletterqueue.auto.create.topics.enable=true",
         "password.encoder.secret=hush-encoder",
         "sasl.jaas.config=LoginModule required hush-jaas;",
     ]
@@ -55,6 +56,7 @@ def test_what_is_read_back_judges_as_the_run_did() -> None:
     assert configurations_of(FILES) is not None
     assert configurations_of(left.properties) == configurations_of(FILES)
     assert left.properties.static_min_isr() == FILES.static_min_isr() == {0: 2}
+    assert left.properties.creates_dead_letter_topics() == FILES.creates_dead_letter_topics() == {0: True}
 
 
 def test_files_without_voters_are_not_the_same_as_no_files() -> None:

@@ -15,6 +15,7 @@ from schemas.checks.codes import (
     CIDR_DENY,
     CONFIG_SKIPPED,
     CORDONED,
+    DEAD_LETTER_MISSING,
     DEAD_LETTER_PREFIX,
     DEAD_LETTERS,
     DIRECTORY_UNKNOWN,
@@ -92,11 +93,14 @@ ONLY = {
     SHARE_STATE: ["__share_group_state/0: no leader"],
     DEAD_LETTERS: [
         "group reads-shut: errors.deadletterqueue.group.enable is not set for its dead letter topic moving",
-        "group reads-too: its dead letter topic nowhere does not exist",
         "group reads-within: its dead letter topic __consumer_offsets is an internal one",
         "group reads: 1 partitions of letters have no leader",
     ],
-    DEAD_LETTER_PREFIX: ["group reads-well: its dead letter topic in-order does not begin with dlq."],
+    DEAD_LETTER_MISSING: ["group reads-too: its dead letter topic nowhere does not exist"],
+    DEAD_LETTER_PREFIX: [
+        "group reads-too: its dead letter topic nowhere does not begin with dlq.",
+        "group reads-well: its dead letter topic in-order does not begin with dlq.",
+    ],
     DIRECTORY_UNKNOWN: ["not-placed/0: broker 4 has not reported which of its directories"],
     CORDONED: ["closed-in/0: broker 4's directory d4-closed is cordoned"],
     CIDR_DENY: ["TOPIC t: DENY User:a from 10.1.0.0/16"],
@@ -226,6 +230,27 @@ def test_a_partition_of_one_replica_may_need_two(capped: bool, found: list[str])
     """ISR-09: before Kafka 3.7 acks=all is refused there, always."""
     alone = {"partitions": [row("t", replicas=[1], isr=[1], leader=1)]}
     assert told(alone, min_isr={"": 2}, capped_min_isr=capped).get("ISR-09", []) == found
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (("true", "TRUE", " true "), "pass"),
+        (("true", "true"), "unknown"),
+        ((), "unknown"),
+        (("true", "false"), "warn"),
+        ((None,), "warn"),
+    ],
+)
+def test_a_property_file_may_let_a_broker_create_a_missing_dead_letter_topic(
+    values: tuple[str | None, ...], found: str
+) -> None:
+    """SHR-02: the broker that delivers a group's records asks its own setting (`isDlqAutoTopicCreateEnabled`), false by default."""
+    files = files_of(
+        *("" if each is None else f"errors.deadletterqueue.auto.create.topics.enable={each}" for each in values)
+    )
+    missing = {DEAD_LETTER_MISSING: Sample(1, ("group g: its dead letter topic dlq.g does not exist",))}
+    assert verdict("SHR-02", kraft(findings=missing, properties=files)).verdict == found
 
 
 def files_of(*values: str) -> PropertyFiles:
@@ -669,6 +694,10 @@ def test_the_prefix_of_dead_letter_topics_has_a_default(
 def test_dead_letter_topics_are_what_the_cluster_lets_them_be(cluster: tuple[Row, ...], texts: list[str]) -> None:
     """`validateDlqTopic`: the cluster may have missing topics created, and may ask for a prefix of their names."""
     groups = [each for each in CONFIGS if each["resource_name"] in ("reads-too", "reads-well", "in-order")]
-    shown = told({"configs": [*groups, *cluster], "partitions": [row("in-order")]}).get(DEAD_LETTERS, [])
+    found = told({"configs": [*groups, *cluster], "partitions": [row("in-order")]})
+    shown = [*found.get(DEAD_LETTERS, []), *found.get(DEAD_LETTER_MISSING, [])]
+    assert (DEAD_LETTER_MISSING in found) is (
+        not any("auto.create" in each["config"] for each in cluster) and "exist" in str(texts)
+    )
     assert len(shown) == len(texts)
     assert all(text in line for text, line in zip(texts, shown, strict=True))

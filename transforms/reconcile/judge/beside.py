@@ -24,7 +24,7 @@ class Beside:
     """Inputs of a run besides its sources.
 
     `reading_ms` is that of `Facts`. From property files there are the settings that later questions need: the controllers' voters by
-    id, the formats and min.insync.replicas in the brokers' files. None is a secret.
+    id, and in the brokers' files the formats, min.insync.replicas and whether dead letter topics are created. None is a secret.
     """
 
     thresholds: JudgeLimits = field(default_factory=JudgeLimits)
@@ -50,6 +50,7 @@ def beside_of(facts: Facts) -> str:
                     "node_id": file.node_id,
                     "formats": {key: value[:_LONGEST] for key, value in file.settings.formats.items()},
                     "min_isr": file.settings.min_isr,
+                    "creates_dead_letter_topics": file.settings.creates_dead_letter_topics,
                 }
                 for file in facts.properties.brokers
             ],
@@ -78,6 +79,7 @@ def _file(stored: Mapping[str, Any]) -> NodeProperties:
         voters=frozenset(map(str, stored.get("voters", ()))),
         formats=stored.get("formats", {}),
         min_isr=stored.get("min_isr"),
+        creates_dead_letter_topics=stored.get("creates_dead_letter_topics", False),
     )
     return NodeProperties(
         "", stored.get("node_id"), has_encoder_secret=False, migration_enabled=False, settings=settings

@@ -14,6 +14,7 @@ from schemas.checks import KRAFT
 from schemas.checks.codes import (
     ACL_TWICE,
     CIDR_DENY,
+    DEAD_LETTER_MISSING,
     DEAD_LETTER_PREFIX,
     DEAD_LETTERS,
     ELR_NO_REPLICA,
@@ -30,6 +31,7 @@ from schemas.checks.codes import (
 )
 from schemas.entities.acls import ACLS
 from transforms.frames import except_ids, listed
+from transforms.properties import DEAD_LETTERS_CREATED
 from transforms.reconcile.judge.kraft_queries import HOUR, Health
 from transforms.reconcile.judge.partition_health import staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
@@ -41,7 +43,6 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", SHARE_STATE_TOPI
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 # The required setting of that topic, and those of the cluster: whether brokers create it, and the prefix of its name.
 DEAD_LETTERS_ENABLED = "errors.deadletterqueue.group.enable"
-DEAD_LETTERS_CREATED = "errors.deadletterqueue.auto.create.topics.enable"
 DEAD_LETTERS_PREFIX = "errors.deadletterqueue.topic.name.prefix"
 DEFAULT_PREFIX = "dlq."
 # The replicas that a reassignment with a throttle slows down. A broker's rate alone has no effect.
@@ -189,8 +190,8 @@ def dead_letters(partitions: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFram
     """Dead letter topics of share groups that Kafka refuses to write to, or that lack a leader: columns VIOLATIONS.
 
     In the order of Kafka (`ShareGroupDLQStateManager.ProduceRequestHandler.validateDlqTopic`). Settings without a dynamic value
-    may be in property files: a missing topic counts unless brokers may create it, and a name without the default prefix of
-    `GroupCoordinatorConfig` may be right or wrong (DEAD_LETTER_PREFIX).
+    may be in property files: brokers may create a missing topic or not (DEAD_LETTER_MISSING), and a name without the default prefix
+    of `GroupCoordinatorConfig` may be right or wrong (DEAD_LETTER_PREFIX).
     """
     mine = configs.filter(_kraft())
     names = mine.filter((pl.col("resource_type") == "GROUP") & (pl.col("config") == DEAD_LETTER_TOPIC))
@@ -207,10 +208,12 @@ def dead_letters(partitions: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFram
 
 def _dead_letter_rules(configs: pl.DataFrame) -> list[RowRule]:
     cluster = configs.filter((pl.col("resource_type") == "BROKER") & (pl.col("resource_name") == ""))
-    created = not cluster.filter((pl.col("config") == DEAD_LETTERS_CREATED) & _is_true()).is_empty()
+    created = cluster.filter(pl.col("config") == DEAD_LETTERS_CREATED)
+    refused = not created.is_empty() and created.filter(_is_true()).is_empty()
     dynamic = next(iter(cluster.filter(pl.col("config") == DEAD_LETTERS_PREFIX)["value"]), None)
     prefix = dynamic or ""
     topic, there = pl.col("topic"), pl.col("lost").is_not_null()
+    missing = said("group {}: its dead letter topic {} does not exist", "group", "topic")
     faults = [
         (topic.str.starts_with("__"), said("group {}: its dead letter topic {} is an internal one", "group", "topic")),
         (
@@ -223,10 +226,7 @@ def _dead_letter_rules(configs: pl.DataFrame) -> list[RowRule]:
             ~topic.str.starts_with(prefix.strip()),
             said("group {}: its dead letter topic {} does not begin with {}", "group", "topic", pl.lit(prefix)),
         ),
-        (
-            ~there if not created else pl.lit(False),
-            said("group {}: its dead letter topic {} does not exist", "group", "topic"),
-        ),
+        (~there & refused, missing),
         (
             pl.col("lost").fill_null(0) > 0,
             said("group {}: {} partitions of {} have no leader", "group", "lost", "topic"),
@@ -238,7 +238,11 @@ def _dead_letter_rules(configs: pl.DataFrame) -> list[RowRule]:
         "group {}: its dead letter topic {} does not begin with {}", "group", "topic", pl.lit(DEFAULT_PREFIX)
     )
     unsure = ~faulty & ~topic.str.starts_with(DEFAULT_PREFIX) if dynamic is None else pl.lit(False)
-    return [RowRule(DEAD_LETTERS, faulty, text), RowRule(DEAD_LETTER_PREFIX, unsure, default)]
+    return [
+        RowRule(DEAD_LETTERS, faulty, text),
+        RowRule(DEAD_LETTER_PREFIX, unsure, default),
+        RowRule(DEAD_LETTER_MISSING, ~faulty & ~there & created.is_empty(), missing),
+    ]
 
 
 def _is_true() -> pl.Expr:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
     CORDONED,
+    DEAD_LETTER_MISSING,
     DEAD_LETTER_PREFIX,
     DEAD_LETTERS,
     DIRECTORY_UNKNOWN,
@@ -182,10 +183,25 @@ def _share_state(facts: Facts) -> Outcome:
 
 
 def _dead_letters(facts: Facts) -> Outcome:
-    """SHR-02. A property file may set another prefix than the default; the metadata does not show it."""
-    found, unsure = facts.found(DEAD_LETTERS), facts.found(DEAD_LETTER_PREFIX)
-    if found.total or not unsure.total:
+    """SHR-02. A property file may set another prefix than the default, and have topics created; the metadata does not show it."""
+    found, unsure, missing = (
+        facts.found(DEAD_LETTERS),
+        facts.found(DEAD_LETTER_PREFIX),
+        facts.found(DEAD_LETTER_MISSING),
+    )
+    created = facts.properties.creates_dead_letter_topics()
+    if not all(created.values()):
+        return sampled(found, missing)
+    if found.total:
         return sampled(found)
+    absent = {row["broker_id"] for row in facts.brokers_in_kraft} - created.keys()
+    if missing.total and absent:
+        return unknown(
+            f"{missing.examples[0]} ({missing.total} in all): whether the property files of brokers {listed_ids(absent)} let them create "
+            "it is unknown: create it, or give them (properties.brokers)"
+        )
+    if not unsure.total:
+        return passed()
     return unknown(
         f"{unsure.examples[0]}, the default prefix ({unsure.total} in all): whether a property file sets another one is unknown; "
         "set errors.deadletterqueue.topic.name.prefix for the cluster"
