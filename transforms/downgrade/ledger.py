@@ -139,6 +139,14 @@ FORMATS: tuple[Format, ...] = (
         "PARTITION_CHANGE_RECORD: eligibleLeaderReplicas",
     ),
     Format(
+        "clear_elr_after_removal",
+        "ClearElr records after the removal of a topic made since the newest checkpoint",
+        (4, 2),
+        Effect.REFUSES,
+        "older nodes, but those of 4.0.0, can't replay them: they do not start unless a newer checkpoint is there",
+        "CLEAR_ELR_RECORD, REMOVE_TOPIC_RECORD",
+    ),
+    Format(
         "client_metrics_configs",
         "configurations of client metrics",
         (3, 7),
@@ -298,6 +306,8 @@ BY_ID: Mapping[str, Format] = {entry.id: entry for entry in FORMATS}
 # Formats that no tree and no log shows: the protocol that a broker wrote by is all there is.
 BY_PROTOCOL = ("offset_commit_v3", "group_metadata_v3")
 OF_KRAFT = ("directory_ids", "eligible_leader_replicas", "client_metrics_configs", "group_configs")
+# Formats that the replay finds; one that it did not find is absent.
+OF_REPLAY = ("clear_elr_after_removal",)
 # Formats that only a finalised level shows, and files that every broker writes.
 BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
 OF_FILES = (

@@ -14,6 +14,7 @@ from transforms.downgrade.ledger import (
     BY_PROTOCOL,
     OF_FILES,
     OF_KRAFT,
+    OF_REPLAY,
     Effect,
     FeatureZnode,
     Seen,
@@ -410,7 +411,7 @@ def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
         return
     yield from _level(state, state.finalised, target)
     yield from _features(state, state.finalised, target)
-    for name in OF_KRAFT:
+    for name in (*OF_KRAFT, *(each for each in OF_REPLAY if each in state.seen)):
         yield from _format(name, state, target)
     yield from _by_feature(state.finalised, target)
     yield from _files(target)

@@ -11,10 +11,11 @@ from typing import Any
 import polars as pl
 
 from schemas.checks import BY_ZOOKEEPER, KRAFT, ZOOKEEPER, Phase
+from schemas.checks.codes import CLEAR_REMOVED
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrHistory, IsrLine
 from transforms.downgrade import evidence
-from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode
+from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, Seen
 from transforms.downgrade.ordering import Configurations, violations
 from transforms.downgrade.readiness import (
     KnownCluster,
@@ -163,6 +164,9 @@ def state_of(
     seen = evidence.seen(Answers(answers).first("formats"), tuple(evidence.TRACES)) if in_tree else {}
     if side is not None:
         seen |= evidence.seen(Answers(answers).first("kraft_formats"), OF_KRAFT)
+    cleared = facts.found(CLEAR_REMOVED)
+    if cleared.total:
+        seen |= {"clear_elr_after_removal": Seen(cleared.total, cleared.examples[0])}
     state = KnownCluster(
         mode,
         release,
