@@ -66,7 +66,7 @@ def test_formats_of_the_log_are_told_with_their_newest_record() -> None:
         [{"kraft_offset": offset, "resource_type": kind} for kind, offset in of_types], columns_of(CONFIGS.row_columns)
     )
     (answer,) = formats_of_log(partitions, configs)
-    assert seen(answer, OF_KRAFT) == {
+    assert {name: found for name, found in seen(answer, OF_KRAFT).items() if "_configs_" not in name} == {
         "directory_ids": Seen(2, "PARTITION records, offset 9"),
         "eligible_leader_replicas": Seen(0),
         "client_metrics_configs": Seen(0),
@@ -75,6 +75,28 @@ def test_formats_of_the_log_are_told_with_their_newest_record() -> None:
     assert formats_of_log(partitions.clear(), configs.clear()) == []
     (answer,) = formats_of_log(partitions.clear(), configs)
     assert seen(answer, OF_KRAFT)["group_configs"].total == 2
+
+
+def test_configurations_are_told_by_the_release_that_they_came_with() -> None:
+    """A name may be of two types, and of one type alone it may be new."""
+    of_types = {
+        ("TOPIC", "retention.ms"): "",
+        ("TOPIC", "errors.deadletterqueue.group.enable"): "topic_configs_4_4",
+        ("TOPIC", "compression.zstd.level"): "topic_configs_3_8",
+        ("BROKER", "compression.zstd.level"): "broker_configs_3_8",
+        ("BROKER", "errors.deadletterqueue.topic.name.prefix"): "broker_configs_4_4",
+        ("GROUP", "errors.deadletterqueue.topic.name"): "group_configs_4_4",
+        ("GROUP", "share.isolation.level"): "group_configs_4_1",
+        ("GROUP", "share.auto.offset.reset"): "",
+    }
+    rows = [
+        {"kraft_offset": offset, "resource_type": kind, "config": name}
+        for offset, (kind, name) in enumerate(of_types, 1)
+    ]
+    partitions = frame([], columns_of(PARTITIONS.row_columns))
+    (answer,) = formats_of_log(partitions, frame(rows, columns_of(CONFIGS.row_columns)))
+    found = {name: each.example for name, each in seen(answer, OF_KRAFT).items() if each.total and "_configs_" in name}
+    assert found == {name: f"CONFIG records, offset {at}" for at, name in enumerate(of_types.values(), 1) if name}
 
 
 def test_what_an_earlier_release_of_this_audit_did_not_look_for_is_not_absent() -> None:

@@ -431,6 +431,30 @@ def test_configurations_of_a_type_that_an_older_release_does_not_know(
     assert outcomes(readiness(state, reads), title) == {"safe"}
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "words"),
+    [
+        ("topic_configs_4_4", (4, 3), "4.3 forgets them, and refuses none"),
+        ("group_configs_4_4", (4, 2), "4.3 forgets them, and refuses none"),
+        ("topic_configs_3_8", (3, 7), "refuse every later change of the topic"),
+        ("broker_configs_4_4", (4, 3), "older brokers ignore them"),
+    ],
+)
+def test_configurations_of_names_that_an_older_release_does_not_know(
+    name: str, target: tuple[int, int], words: str
+) -> None:
+    """`ControllerConfigurationValidator` of 4.0.1 to 4.3.1: Unknown topic config name: errors.deadletterqueue.group.enable."""
+    state = replace(
+        KRAFT, release=(4, 4), finalised={"metadata.version": 14}, seen={**KRAFT.seen, name: Seen(1, "here")}
+    )
+    title = BY_ID[name].title
+    [line] = [line for line in readiness(state, target).lines if title in line.what]
+    assert (line.outcome, line.evidence) == (LineOutcome.LOSES, "here")
+    assert line.what.endswith(words)
+    assert outcomes(readiness(state, BY_ID[name].reads_from), title) <= {"safe"}
+    assert readiness(state, target).floor == BY_ID[name].reads_from
+
+
 def test_clears_that_4_1_can_not_replay_block_the_way_to_it() -> None:
     """`TopicsDelta.replay` of 4.0.1 to 4.1.2 throws on them (seen in 4.1.0, S§8.4): a node that goes back does not start."""
     cleared = {"clear_elr_after_removal": Seen(1, "t (offset 9)")}

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from schemas.kraft.enums import DIRECTORY_MIGRATING
-from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, Seen
+from schemas.kraft.new_configs import NEW_CONFIGS
+from transforms.downgrade.ledger import FeatureZnode, Seen, config_format
 from transforms.zookeeper.read.reading import MalformedError, parse_text
 
 FEATURE_PATH = "/feature"
@@ -116,14 +117,18 @@ def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame) -> list[dict
     placed = pl.col("directories").list.eval(pl.element() != DIRECTORY_MIGRATING).list.any()
     held = pl.col("eligible_leader_replicas").list.len() > 0
     of_type = pl.col("resource_type")
-    having = (
-        ("PARTITION", partitions.filter(placed)),
-        ("PARTITION", partitions.filter(held)),
-        ("CONFIG", configs.filter(of_type == "CLIENT_METRICS")),
-        ("CONFIG", configs.filter(of_type == "GROUP")),
-    )
+    having = {
+        "directory_ids": ("PARTITION", partitions.filter(placed)),
+        "eligible_leader_replicas": ("PARTITION", partitions.filter(held)),
+        "client_metrics_configs": ("CONFIG", configs.filter(of_type == "CLIENT_METRICS")),
+        "group_configs": ("CONFIG", configs.filter(of_type == "GROUP")),
+    }
+    for kind, of_kind in NEW_CONFIGS.items():
+        mine = configs.filter(of_type == kind)
+        for release, names in of_kind.items():
+            having[config_format(kind, release)] = "CONFIG", mine.filter(pl.col("config").is_in(names))
     row: dict[str, Any] = {}
-    for name, (records, rows) in zip(OF_KRAFT, having, strict=True):
+    for name, (records, rows) in having.items():
         newest = rows.select(pl.col("kraft_offset").max()).item()
         example = None if newest is None else f"{records} records, offset {newest}"
         row |= {name: rows.height, name + _EXAMPLE: example}

@@ -13,8 +13,10 @@ from schemas.kraft.feature_levels import (
     STREAMS_VERSION,
     TRANSACTION_VERSION,
 )
+from schemas.kraft.kept_configs import FORGETS_CONFIGS
 from schemas.kraft.metadata_versions import CIDR_HOSTS_FROM, FEATURE_NAME, UNREGISTER_CONTROLLERS_FROM
-from transforms.features.levels import Release
+from schemas.kraft.new_configs import NEW_CONFIGS
+from transforms.features.levels import Release, release_name
 
 
 class Effect(StrEnum):
@@ -49,6 +51,33 @@ class Format:
 _UNKNOWN_TYPE = (
     "older controllers do not know this type of resource: their next checkpoint has the configurations without it"
 )
+
+
+def _new_configs(kind: str, release: Release) -> Format:
+    """Configurations of names that came with a release."""
+    word, name = kind.lower(), release_name(release)
+    effect = f"older releases ignore them, and refuse every later change of the {word}"
+    if kind == "BROKER":
+        effect = "older brokers ignore them"
+    elif release > FORGETS_CONFIGS:
+        forgets = release_name(FORGETS_CONFIGS)
+        effect += f"; {forgets} forgets them, and refuses none"
+    return Format(
+        config_format(kind, release),
+        f"{word} configurations that came with {name}",
+        release,
+        Effect.LOSES,
+        effect,
+        f"CONFIG_RECORD: resourceType {kind}, name",
+    )
+
+
+def config_format(kind: str, release: Release) -> str:
+    """Id of the format of a resource type's configurations that came with a release."""
+    return f"{kind.lower()}_configs_{release[0]}_{release[1]}"
+
+
+_NEW_CONFIGS = tuple(_new_configs(kind, release) for kind, names in NEW_CONFIGS.items() for release in names)
 FORMATS: tuple[Format, ...] = (
     Format(
         "broker_znode_v5",
@@ -162,6 +191,7 @@ FORMATS: tuple[Format, ...] = (
         _UNKNOWN_TYPE,
         "CONFIG_RECORD: resourceType GROUP",
     ),
+    *_NEW_CONFIGS,
     Format(
         "cordoned_directories",
         "cordoned log directories",
@@ -305,7 +335,13 @@ FORMATS: tuple[Format, ...] = (
 BY_ID: Mapping[str, Format] = {entry.id: entry for entry in FORMATS}
 # Formats that no tree and no log shows: the protocol that a broker wrote by is all there is.
 BY_PROTOCOL = ("offset_commit_v3", "group_metadata_v3")
-OF_KRAFT = ("directory_ids", "eligible_leader_replicas", "client_metrics_configs", "group_configs")
+OF_KRAFT = (
+    "directory_ids",
+    "eligible_leader_replicas",
+    "client_metrics_configs",
+    "group_configs",
+    *(entry.id for entry in _NEW_CONFIGS),
+)
 # Formats that the replay finds; one that it did not find is absent.
 OF_REPLAY = ("clear_elr_after_removal",)
 # Formats that only a finalised level shows, and files that every broker writes.
