@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import polars as pl
+import pytest
 
 from transforms.isr.history import ChangeKind
 from transforms.isr.partition_questions import at_levels, controller_of, histories, of_topic, recorded
@@ -126,6 +127,17 @@ def test_the_controller_knows_the_partition_and_the_topics_own_settings_first() 
     assert found.offline == (2,)
     assert (found.brokers[2].fenced, found.brokers[2].in_controlled_shutdown) == (True, False)
     assert at_levels(found, {"eligible.leader.replicas.version": 1}, migrating=False).elr
+
+
+@pytest.mark.parametrize(
+    ("value", "unclean"), [("TRUE", True), ("True", True), ("false", False), ("yes", False), (None, False)]
+)
+def test_unclean_elections_are_allowed_however_true_is_spelled(value: str | None, unclean: bool) -> None:
+    """`Boolean.parseBoolean` (`ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic`)."""
+    configs = [setting("TOPIC", "t", "unclean.leader.election.enable", value)]
+    found = controller_of(ControllerMode.KRAFT, (4, 0), BROKERS, [ROW], configs, 0)
+    assert found is not None
+    assert found.unclean is unclean
 
 
 def test_a_side_without_brokers_answers_nothing_and_an_unknown_partition_is_unknown() -> None:

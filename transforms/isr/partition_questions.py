@@ -108,7 +108,7 @@ def controller_of(
         topic_known=True,
         offline=offline_replicas(mine["replicas"], mine["directories"] or (), directories),
         min_isr=_min_isr(settings.get(_MIN_ISR), partitions),
-        unclean=settings.get(_UNCLEAN) == "true",
+        unclean=settings.get(_UNCLEAN, "").lower() == "true",
     )
 
 
