@@ -692,7 +692,7 @@ def test_partitions_go_with_the_topic_that_somebody_removed() -> None:
     row = differing("partitions", PARTITION_KEY, kraft_row=STATE, kraft_offset=60, kraft_created_offset=60)
     looked = replace(TOLD, homes=THERE, load_claim=400)
     assert one(row, looked).class_ == classes.LOST_WRITE, "added since the load: its znode may never have been written"
-    found = one(row, replace(looked, removed_topics=frozenset({"orders"})))
+    found = one(row, replace(looked, removed=frozenset({"/brokers/topics/orders"})))
     assert found.class_ == classes.FOREIGN_WRITE
     assert "topic" in found.explanation
 

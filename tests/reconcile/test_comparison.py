@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 import polars as pl
+import pytest
 
 from schemas.bronze import ZK_ZNODES
 from schemas.classes import CLASSES, MISSING_STATE
@@ -223,6 +224,38 @@ def test_defects_are_counted_by_status_however_few_rows_are_listed() -> None:
     told = comparison({"row": listed(rows, 2).to_dicts(), "twice": []}, 2)
     assert len(told.summary.rows) == 2
     assert told.summary.defects_by_status == {"new": 5, "persisting": 3, "resolved": 4}
+
+
+def without_folder(folder: str, znodes: Sequence[str]) -> pl.DataFrame:
+    """Divergences of an ACL of the load, one made since, and a token made since, where `znodes` are all that is there."""
+    since = IN_KRAFT | {"kraft_created_offset": 60}
+    loaded = {**IN_KRAFT, "kraft_offset": 5, "kraft_created_offset": 5}
+    rows = tables(
+        acls=[
+            kraft(**{**ACL, "resource_name": "old"}, principal="User:a", **loaded),
+            kraft(**{**ACL, "resource_name": "new"}, principal="User:a", **since),
+        ],
+        delegation_tokens=[kraft(token_id="t", owner="User:a", renewers=[], **since)],
+    )
+    stat = {"czxid": 5, "mzxid": 5, "pzxid": 500, "cversion": 2, "num_children": 0}
+    tree = frame([{"path": path, **stat} for path in znodes], ZNODES.schema)
+    inputs = Inputs(rows, versions(), tree, FIRST, lambda keys: versions())
+    context = replace(CONTEXT, load=(1, 9), load_claim=400)
+    found = compare(inputs, context, Ends(110, 110), "r", 10).rows
+    assert folder not in znodes
+    return found
+
+
+@pytest.mark.parametrize("folder", ["/kafka-acl", "/kafka-acl/Topic"])
+def test_what_went_with_a_folder_that_held_rows_of_the_load_has_one_story(folder: str) -> None:
+    """Kafka makes the folders of ACLs (`KafkaZkClient.createAclPaths`) and removes none."""
+    znodes = ["/brokers", *(["/kafka-acl"] if folder.count("/") > 1 else []), "/delegation_token"]
+    found = without_folder(folder, znodes)
+    told = {(row["entity"], row["class"]) for row in found.iter_rows(named=True)}
+    assert told == {("acls", "foreign_write"), ("delegation_tokens", "lost_write")}, "no token came with the load"
+    of_acls = found.filter(pl.col("entity") == "acls")["explanation"]
+    assert of_acls.len() == 2
+    assert of_acls.str.contains(f"removed {folder}, which was there at the load", literal=True).all()
 
 
 def test_a_state_znode_that_is_missing_is_written_before_any_full_sync() -> None:

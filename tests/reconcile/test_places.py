@@ -39,7 +39,7 @@ def test_a_topic_that_zookeeper_lacks_has_its_own_place() -> None:
     mine = found(divergence(LOST_WRITE, {"topic": "t"}))
     assert mine
     assert mine.keys == {("topics", '{"topic":"t"}')}
-    assert (mine.places, mine.topics, mine.rewritten) == ({"/brokers/topics/t"}, {"t": 7}, set())
+    assert (mine.places, mine.made, mine.rewritten) == ({"/brokers/topics/t"}, {"/brokers/topics/t": 7}, set())
 
 
 def test_keys_are_those_of_the_comparison_whatever_a_report_spells() -> None:
@@ -70,7 +70,7 @@ def test_of_many_rows_the_lost_ones_come_first(monkeypatch: Any) -> None:
     key = {"resource_type": "TOPIC", "resource_name": "t", "config": "c"}
     foreign = divergence(FOREIGN_WRITE, key, entity="configs", kind="differs", zk_path="/config/topics/t", zk_mzxid=9)
     mine = found(foreign, *(divergence(LOST_WRITE, {"topic": f"t{n}"}) for n in range(3)))
-    assert (mine.topics, mine.rewritten) == ({"t0": 7, "t1": 7}, set())
+    assert (mine.made, mine.rewritten) == ({"/brokers/topics/t0": 7, "/brokers/topics/t1": 7}, set())
 
 
 def tree(**changes: dict[str, int]) -> pl.DataFrame:
@@ -120,4 +120,16 @@ def test_what_is_gone_with_all_around_it_is_looked_for_further_up() -> None:
     seen = look_up(emptied, {place}, 15)
     assert (seen.over(place), seen.emptied) == ("/brokers/topics/a", {"/brokers/topics/a"})
     assert seen.above["/brokers/topics/a"].lost_a_child
-    assert look_up(emptied, {"/kafka-acl/Topic/a"}, 15).over("/kafka-acl/Topic/a") == "/kafka-acl/Topic"
+    assert seen.gone == {place: "/brokers/topics/a/partitions"}
+
+
+def test_a_place_is_known_by_the_highest_znode_that_is_missing_above_it() -> None:
+    acl = "/kafka-acl/Topic/a"
+    assert look_up(tree(), {acl, "/brokers/topics/gone"}, 15).gone == {acl: "/kafka-acl"}
+
+
+def test_of_the_rows_of_a_znode_the_oldest_tells_whether_it_was_there() -> None:
+    rows = [divergence(LOST_WRITE, {"topic": "t", "partition": n}, entity="partitions") for n in range(3)]
+    offsets = [{**row, "kraft_offset": offset} for row, offset in zip(rows, (9, 5, None), strict=True)]
+    assert found(*offsets, divergence(LOST_WRITE, {"topic": "t"})).made == {"/brokers/topics/t": 5}
+    assert not found({**rows[0], "kind": "differs", "zk_value": "null"}).made, "the row is there, its state is not"

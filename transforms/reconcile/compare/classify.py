@@ -16,7 +16,7 @@ from schemas.entities import Entity
 from transforms.reconcile.compare import writers
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Clocks, Context, Homes
 from transforms.reconcile.compare.differing import DifferingRow, WrittenAt, read, same
-from transforms.reconcile.compare.home import homes
+from transforms.reconcile.compare.home import ancestors, homes
 from transforms.reconcile.compare.names import mangled, mangled_by_load
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -92,10 +92,11 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
     places = homes(row.entity.name, row.key)
     if _foreign_place(row, context):
         return "something other than the KRaft controller removed or rewrote its znode"
-    if row.entity.name == "partitions" and row.key["topic"] in context.removed_topics:
-        return "something other than the KRaft controller removed its topic's znode, which came with the load"
     if not places:
         return None
+    removed = next((above for above in ancestors(places[0]) if above in context.removed), None)
+    if removed:
+        return f"something other than the KRaft controller removed {removed}, which was there at the load, and all that was below it"
     place = places[-1] if column is None else places[0]
     there = context.homes.written.get(place)
     if there is not None:

@@ -22,7 +22,7 @@ from transforms.reconcile.compare.difference import (
 from transforms.reconcile.compare.divergences import divergences, followed, listed
 from transforms.reconcile.compare.places import Doubtful, doubtful, look_up
 from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, counted_matches, marked
-from transforms.reconcile.compare.writers import topic_removed
+from transforms.reconcile.compare.writers import removed_whole
 
 # The known history of rows up to `/migration`'s offset (inclusive) in all their lives: from their (entity, canonical key) to
 # ROW_VERSION rows, one for each record on a row.
@@ -99,8 +99,10 @@ def classified(differing: pl.DataFrame, context: Context, znodes: pl.DataFrame, 
 def _looked_up(lost: Doubtful, context: Context, znodes: pl.DataFrame) -> Context:
     homes = look_up(znodes, lost.places, context.migration_mzxid) if lost.places else context.homes
     looked = replace(context, homes=homes)
-    gone = {topic for topic, made in lost.topics.items() if topic_removed(topic, made, looked)}
-    return replace(looked, foreign_paths=context.foreign_paths | lost.rewritten, removed_topics=frozenset(gone))
+    removed = (removed_whole(place, made, looked) for place, made in lost.made.items())
+    return replace(
+        looked, foreign_paths=context.foreign_paths | lost.rewritten, removed=frozenset(filter(None, removed))
+    )
 
 
 def of_migration(barriers: pl.DataFrame | None, context: Context) -> pl.DataFrame | None:

@@ -54,19 +54,19 @@ class Homes:
     """Znodes that would contain the rows that ZooKeeper lacks, as far as they were looked up.
 
     `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write; `above` are
-    the znodes over the places, by path. `nearest` has the path of what is over a place whose parent is gone too. `looked_up` is
-    false until a look-up was made.
+    the znodes over the places, by path. `gone` has the highest znode that is missing above a place whose parent is missing too.
+    `looked_up` is false until a look-up was made.
     """
 
     written: Mapping[str, WrittenAt] = field(default_factory=dict)
     emptied: frozenset[str] = frozenset()
     above: Mapping[str, Children] = field(default_factory=dict)
-    nearest: Mapping[str, str] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
     looked_up: bool = False
 
     def over(self, place: str) -> str:
         """The lowest znode above a place that exists: from its list of children the place went, if it was ever there."""
-        return self.nearest.get(place, parent(place))
+        return parent(self.gone.get(place, place))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Context:
     the load, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
     because the migration is finalised. `limits` is what the release fails to migrate, mirror or name correctly.
 
-    `removed_topics` are topics that somebody removed with all znodes below them.
+    `removed` are znodes that somebody removed with all that was below them: of topics, and folders that Kafka never removes.
     `load` are the first and last offset of the load, `load_claim` the claim before it if none came since.
     `history_from` is the offset from which on the log is complete (None: unknown). `transactions_known` is true when
     ZooKeeper's transaction logs were read from the claim on, without a hole: then every write outside `foreign_zxids` is KRaft's.
@@ -93,7 +93,7 @@ class Context:
     pending_deletes: frozenset[str] = frozenset()
     foreign_zxids: frozenset[int] = frozenset()
     foreign_paths: frozenset[str] = frozenset()
-    removed_topics: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
     claim_zxid: int | None = None
     limits: Limits = field(default_factory=Limits)
     homes: Homes = field(default_factory=Homes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import polars as pl
@@ -27,13 +28,13 @@ _STAT = ("path", "czxid", "mzxid", "mtime", "pzxid", "cversion", "num_children")
 class Doubtful:
     """Lost writes: keys of the rows (entity, canonical key) and the places of those that ZooKeeper lacks.
 
-    `topics` are those that ZooKeeper lacks whole, with the offset of their record; `rewritten` are znodes that hold several
-    rows and were written last by something other than the KRaft controller.
+    `made` has the znodes of rows that ZooKeeper lacks whole, with the lowest offset of such a row's last record; `rewritten` are znodes
+    that hold several rows and were written last by something other than the KRaft controller.
     """
 
     keys: set[tuple[str, str]] = field(default_factory=set)
     places: set[str] = field(default_factory=set)
-    topics: dict[str, int] = field(default_factory=dict)
+    made: dict[str, int] = field(default_factory=dict)
     rewritten: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
@@ -58,10 +59,11 @@ def doubtful(divergences: pl.DataFrame) -> Doubtful:
 
 def _add_lost(found: Doubtful, row: Mapping[str, Any], key: dict[str, Any]) -> None:
     found.keys.add((row["entity"], key_text(key)))
+    places, offset = homes(row["entity"], key), row["kraft_offset"]
     if row["kind"] == "kraft_only" or row["zk_value"] == "null":
-        found.places.update(homes(row["entity"], key))
-    if row["entity"] == "topics" and row["kind"] == "kraft_only" and row["kraft_offset"] is not None:
-        found.topics[key["topic"]] = row["kraft_offset"]
+        found.places.update(places)
+    if places and row["kind"] == "kraft_only" and offset is not None:
+        found.made[places[-1]] = min(offset, found.made.get(places[-1], offset))
 
 
 def _canonical(entity: str, key: dict[str, Any]) -> dict[str, Any]:
@@ -81,8 +83,8 @@ def look_up(znodes: pl.DataFrame, places: Collection[str], migration_mzxid: int 
     every = {above for path in places for above in ancestors(path)}
     asked = znodes.filter(pl.col("path").is_in(every.union(places))).select(_STAT)
     rows = asked.to_dicts()
-    nearest = _nearest(places, {row["path"] for row in rows})
-    above = {nearest.get(path, parent(path)) for path in places}
+    gone = _gone(places, {row["path"] for row in rows})
+    above = {parent(gone.get(path, path)) for path in places}
     explained = {(parent(row["path"]), row["czxid"]) for row in rows} | _made(znodes, asked)
     listed = _listed(znodes, asked)
     written = {row["path"]: WrittenAt(row["path"], row["mzxid"], row["mtime"]) for row in rows if row["path"] in places}
@@ -99,16 +101,15 @@ def look_up(znodes: pl.DataFrame, places: Collection[str], migration_mzxid: int 
         for row in over
         if listed.get(row["path"], 0) == row["num_children"]
     }
-    return Homes(written, frozenset(emptied), parents, nearest, looked_up=True)
+    return Homes(written, frozenset(emptied), parents, gone, looked_up=True)
 
 
-def _nearest(places: Collection[str], there: Collection[str]) -> dict[str, str]:
-    """The lowest znode that is there above each place whose parent is not; nothing where none is."""
+def _gone(places: Collection[str], there: Collection[str]) -> dict[str, str]:
+    """The highest znode that is not there above each place whose parent is not."""
     found = {}
     for path in places:
-        nearest = next((above for above in ancestors(path) if above in there), None)
-        if nearest is not None and nearest != parent(path):
-            found[path] = nearest
+        for above in takewhile(lambda above: above not in there, ancestors(path)):
+            found[path] = above
     return found
 
 

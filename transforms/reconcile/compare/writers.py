@@ -12,7 +12,7 @@ from typing import Any
 from schemas import classes
 from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, WrittenAt, same
-from transforms.reconcile.compare.home import homes, topic_path
+from transforms.reconcile.compare.home import homes
 from transforms.zookeeper.zxids import hexadecimal
 
 _WOULD_TELL = "a ZooKeeper data folder with its transaction logs would show which"
@@ -94,15 +94,17 @@ def removed_as_kafka_never_does(row: DifferingRow, column: str | None, context: 
     )
 
 
-def topic_removed(topic: str, made: int, context: Context) -> bool:
-    """True when a topic that ZooKeeper lacks, made by the record at offset `made`, was removed by hand with all that was below it.
+def removed_whole(place: str, made: int, context: Context) -> str | None:
+    """The highest missing znode of a place whose row the record at offset `made` changed last; None unless it was removed by hand.
 
-    It came with the load, so that it was there, and a topic's only other record is its removal.
+    The row came with the load, so that the place was there, and KRaft removes neither a row that it has nor a folder of any.
     """
+    if place in context.homes.written:
+        return None
     if context.load is None or not context.load[0] <= made <= context.load[1] or not context.homes.looked_up:
-        return False
+        return None
     by_kraft = context.transactions_known and context.load_claim is not None
-    return not by_kraft and _never_there(topic_path(topic), context) is None
+    return None if by_kraft or _never_there(place, context) else context.homes.gone.get(place, place)
 
 
 def lost(sentence: str, row: DifferingRow, column: str | None, context: Context) -> str:
