@@ -89,6 +89,14 @@ MISSING_STATE = (
     "`zookeeper-shell.sh HOST:PORT create PATH DATA`, where PATH is /brokers/topics/TOPIC/partitions/NUMBER/state, or set if it is there "
     "but cannot be parsed. Then run the audit again."
 )
+# The same where the folder of ACLs or tokens is missing: configurations alone get theirs again (`ZkConfigMigrationClient`).
+MISSING_FOLDER = (
+    "Do not move the leadership yet: without this folder nothing below it can be written, no full sync can finish, and nothing is mirrored "
+    "after the next failover. Nor restart brokers in ZooKeeper mode: they would read no ACLs. First make the folder again, and each one "
+    "down to the row's own, like /kafka-acl/Topic, /kafka-acl-extended/prefixed/Group or /delegation_token/tokens: "
+    "`zookeeper-shell.sh HOST:PORT create PATH`. Then restart the active controller cleanly, so that another one makes ZooKeeper equal to "
+    "KRaft, and run the audit again."
+)
 DEFECTS: tuple[str, ...] = tuple(entry.name for entry in CLASSES.values() if entry.defect)
 # The order rows are listed in: defects first.
 ORDER: tuple[str, ...] = tuple(CLASSES)

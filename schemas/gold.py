@@ -44,7 +44,11 @@ DIVERGENCES = Table(
         ),
         column("severity", StringType(), "critical, error, warning or info."),
         column("explanation", StringType(), "Reason for the class: offsets, zxids, times."),
-        column("zk_path", StringType(), "Path of the znode."),
+        column(
+            "zk_path",
+            StringType(),
+            "Path of the znode; of a row whose folder is missing in ZooKeeper, of the highest znode that is missing.",
+        ),
         column("zk_mzxid", LongType(), "zxid of the last change of the znode's data."),
         column("kraft_offset", LongType(), "Offset of the row's last record."),
         column(

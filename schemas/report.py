@@ -154,7 +154,7 @@ class DivergenceRow:
     severity: str
     """critical, error, warning or info."""
     zk_path: str | None = None
-    """Path of the znode it is, or would be, in."""
+    """Path of the znode it is in; of a row whose folder is missing in ZooKeeper, of the highest znode that is missing."""
     zk_mzxid: int | None = None
     """zxid of the last change of that znode's data."""
     kraft_offset: int | None = None

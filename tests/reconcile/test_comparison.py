@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from schemas.bronze import ZK_ZNODES
-from schemas.classes import CLASSES, MISSING_STATE
+from schemas.classes import CLASSES, MISSING_FOLDER, MISSING_STATE
 from schemas.report import DivergenceRow, Suppression
 from schemas.silver import BARRIERS
 from tests.reconcile.silver import kraft, tables, version, versions, zk
@@ -256,6 +256,23 @@ def test_what_went_with_a_folder_that_held_rows_of_the_load_has_one_story(folder
     of_acls = found.filter(pl.col("entity") == "acls")["explanation"]
     assert of_acls.len() == 2
     assert of_acls.str.contains(f"removed {folder}, which was there at the load", literal=True).all()
+
+
+def test_a_folder_that_is_missing_is_made_before_any_full_sync() -> None:
+    """Without the znode a set fails, without the folder a create: `ZkAclMigrationClient.writeResourceAcls` throws, each time."""
+    znodes = ["/brokers", "/delegation_token"]
+    found = [
+        divergence_row({**row, "status": "new"}) for row in without_folder("/kafka-acl", znodes).iter_rows(named=True)
+    ]
+    assert {(row.entity, row.zk_path) for row in found} == {
+        ("acls", "/kafka-acl"),
+        ("delegation_tokens", "/delegation_token/tokens"),
+    }
+    assert {row.remedy for row in found} == {MISSING_FOLDER}
+    whole = [*znodes, "/kafka-acl", "/kafka-acl/Topic", "/delegation_token/tokens"]
+    for row in without_folder("/", whole).iter_rows(named=True):
+        there = divergence_row(row)
+        assert (there.zk_path, there.remedy) == (None, CLASSES[there.class_].remedy)
 
 
 def test_a_state_znode_that_is_missing_is_written_before_any_full_sync() -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from schemas.classes import CLASSES, DEFECTS, MISSING_STATE
+from schemas.classes import CLASSES, DEFECTS, MISSING_FOLDER, MISSING_STATE
+from schemas.entities.acls import ACLS
+from schemas.entities.delegation_tokens import DELEGATION_TOKENS
 from schemas.entities.partitions import PARTITIONS
 from schemas.report import DivergenceRow, Divergences
 from transforms.reconcile.compare.comparison import Answers
@@ -22,6 +24,8 @@ from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.report.printable import key_text, value_text
 
 _SAMPLE = 20
+# Entities whose folders in ZooKeeper the KRaft controller needs and does not make.
+_IN_FOLDERS = (ACLS.name, DELEGATION_TOKENS.name)
 
 
 @dataclass(frozen=True)
@@ -191,4 +195,7 @@ def divergence_row(row: Mapping[str, Any]) -> DivergenceRow:
 def _remedy(row: Mapping[str, Any]) -> str:
     of_state = row["entity"] == PARTITIONS.name and row["column"] is not None and row["column"] not in ASSIGNMENT
     missing = of_state and row["zk_value"] == "null" and row["class"] in DEFECTS
-    return MISSING_STATE if missing else CLASSES[row["class"]].remedy
+    if missing:
+        return MISSING_STATE
+    folder = row["entity"] in _IN_FOLDERS and row["kind"] == "kraft_only" and row["zk_path"] is not None
+    return MISSING_FOLDER if folder and row["class"] in DEFECTS else CLASSES[row["class"]].remedy

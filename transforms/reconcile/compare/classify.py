@@ -8,7 +8,7 @@ loss; a newer version is in flight; any other value was written by somebody else
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas import classes
@@ -56,7 +56,10 @@ def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
 def _missing(row: DifferingRow, context: Context) -> Divergence:
     kind = "kraft_only" if row.zk is None else "zk_only"
     verdict, why = _kraft_only(row, context) if row.zk is None else _zk_only(row, context)
-    return _divergence(row, None, kind, row.zk, row.kraft, (verdict, why), context)
+    found = _divergence(row, None, kind, row.zk, row.kraft, (verdict, why), context)
+    places = homes(row.entity.name, row.key)
+    folder = context.homes.gone.get(places[-1]) if places and row.zk is None else None
+    return replace(found, zk_path=folder) if folder else found
 
 
 def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
