@@ -258,6 +258,33 @@ def test_what_went_with_a_folder_that_held_rows_of_the_load_has_one_story(folder
     assert of_acls.str.contains(f"removed {folder}, which was there at the load", literal=True).all()
 
 
+@pytest.mark.parametrize(
+    ("written", "class_"),
+    [(LOADED_AT + 60_001, "foreign_write"), (LOADED_AT + 60_000, "lost_write")],
+    ids=["after the load", "not surely after it"],
+)
+def test_a_state_znode_that_was_deleted_before_a_failover_was_deleted_by_somebody(written: int, class_: str) -> None:
+    """The claim before the load is not in the tree any more: that the deletion (500) came after it, other znodes (450) show."""
+    state = {"isr": [0], "leader": 0, "leader_epoch": 0, "leader_recovery_state": 0}
+    assigned = {"topic": "orders", "partition": 3, "replicas": [0], "adding_replicas": [], "removing_replicas": []}
+    above = "/brokers/topics/orders/partitions"
+    znodes = [
+        {"path": "/brokers/topics/orders", "czxid": 10, "mzxid": 10, "mtime": 1},
+        {"path": above, "czxid": 11, "mzxid": 11, "mtime": 1, "pzxid": 12, "cversion": 1, "num_children": 1},
+        {"path": f"{above}/3", "czxid": 12, "mzxid": 12, "mtime": 1, "pzxid": 500, "cversion": 2, "num_children": 0},
+        {"path": "/config/topics/orders", "czxid": 13, "mzxid": 450, "mtime": written},
+    ]
+    rows = tables(
+        partitions=[
+            zk(**assigned, zk_path="/brokers/topics/orders", zk_assignment_mzxid=10, zk_assignment_mtime=1),
+            kraft(**assigned, **state, **IN_KRAFT),
+        ]
+    )
+    inputs = Inputs(rows, versions(), frame(znodes, ZNODES.schema), FIRST, lambda keys: versions())
+    failed_over = replace(CONTEXT, load=(1, 39), claim_zxid=800)
+    assert set(compare(inputs, failed_over, Ends(110, 110), "r", 10).rows["class"]) == {class_}
+
+
 def test_a_folder_that_is_missing_is_made_before_any_full_sync() -> None:
     """Without the znode a set fails, without the folder a create: `ZkAclMigrationClient.writeResourceAcls` throws, each time."""
     znodes = ["/brokers", "/delegation_token"]

@@ -98,11 +98,20 @@ def classified(differing: pl.DataFrame, context: Context, znodes: pl.DataFrame, 
 
 def _looked_up(lost: Doubtful, context: Context, znodes: pl.DataFrame) -> Context:
     homes = look_up(znodes, lost.places, context.migration_mzxid) if lost.places else context.homes
-    looked = replace(context, homes=homes)
+    looked = replace(context, homes=homes, after_load=_after_load(znodes, context))
     removed = (removed_whole(place, made, looked) for place, made in lost.made.items())
     return replace(
         looked, foreign_paths=context.foreign_paths | lost.rewritten, removed=frozenset(filter(None, removed))
     )
+
+
+def _after_load(znodes: pl.DataFrame, context: Context) -> int | None:
+    """The first transaction that left a znode surely written after the load: a failover's claim hides the one before the load."""
+    if context.load_claim is not None or context.load_time_ms is None:
+        return None
+    after = context.load_time_ms + context.clocks.ahead_ms + context.clocks.margin_ms
+    first: int | None = znodes.filter(pl.col("mtime") > after)["mzxid"].min()  # type: ignore[assignment]
+    return first
 
 
 def of_migration(barriers: pl.DataFrame | None, context: Context) -> pl.DataFrame | None:

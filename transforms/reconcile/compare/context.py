@@ -77,6 +77,7 @@ class Context:
     the load, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
     because the migration is finalised. `limits` is what the release fails to migrate, mirror or name correctly.
 
+    `after_load` is a transaction after the load, if the claim before it is not known any more (`load_claim`).
     `removed` are znodes that somebody removed with all that was below them: of topics, and folders that Kafka never removes.
     `load` are the first and last offset of the load, `load_claim` the claim before it if none came since.
     `history_from` is the offset from which on the log is complete (None: unknown). `transactions_known` is true when
@@ -100,6 +101,7 @@ class Context:
     clocks: Clocks = field(default_factory=Clocks)
     load: tuple[int, int] | None = None
     load_claim: int | None = None
+    after_load: int | None = None
     history_from: int | None = None
     transactions_known: bool = False
     lag_limit_ms: int = _LAG_LIMIT_MS

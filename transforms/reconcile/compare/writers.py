@@ -79,14 +79,14 @@ def removed_as_kafka_never_does(row: DifferingRow, column: str | None, context: 
     `column` is a cell whose znode is not there, None the whole row.
     """
     places = homes(row.entity.name, row.key)
-    claims = [zxid for zxid in (context.load_claim, context.claim_zxid) if zxid is not None]
+    since = [zxid for zxid in (context.load_claim, context.after_load, context.claim_zxid) if zxid is not None]
     state = row.entity.name == "partitions" and column is not None and column not in ASSIGNMENT
-    if not (state or row.entity.name in _NEVER_DELETED) or not places or not claims or context.transactions_known:
+    if not (state or row.entity.name in _NEVER_DELETED) or not places or not since or context.transactions_known:
         return None
     place = places[0] if state else places[-1]
     over = context.homes.over(place)
     above = context.homes.above.get(over)
-    if above is None or not above.lost_a_child or above.pzxid is None or above.pzxid < min(claims):
+    if above is None or not above.lost_a_child or above.pzxid is None or above.pzxid < min(since):
         return None
     return (
         f"a child of {over} was deleted in transaction {hexadecimal(above.pzxid)}, after the KRaft controller took over, and "
