@@ -36,7 +36,7 @@ CLASSES: dict[str, DivergenceClass] = {
             "dual write moved past this change without writing it to ZooKeeper; a rollback would lose it",
             "Force a full sync: restart the active controller cleanly, so that another one takes over and makes ZooKeeper equal "
             "to KRaft. `kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status` names it (Kafka 3.7 and later). "
-            "If DUR-06 fails, no full sync can finish: make the change again through the Admin API instead. Run the audit again "
+            "If DUR-06 or SEC-11 fails, no full sync can finish: make the change again through the Admin API instead. Run the audit again "
             "before you finalise or roll back.",
         ),
         DivergenceClass(

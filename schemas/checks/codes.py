@@ -56,6 +56,7 @@ DIRECTORY_UNKNOWN = "DIRECTORY-UNKNOWN"
 CORDONED = "CORDONED"
 CIDR_DENY = "CIDR-DENY"
 ACL_TWICE = "ACL-TWICE"
+ACL_PRINCIPAL = "ACL-PRINCIPAL"
 FEW_ITERATIONS = "FEW-ITERATIONS"
 TOKEN_EXPIRED = "TOKEN-EXPIRED"  # noqa: S105 - a code
 # Findings of replay on which Kafka's own replay throws in every release (`transforms.kernel`).

@@ -115,4 +115,16 @@ CHECKS: tuple[Check, ...] = (
         "AclControlManager.deleteAcls, AclControlManager.replay; S§8.6",
         needs=KRAFT_ONLY,
     ),
+    check(
+        "SEC-11",
+        "Every ACL names its principal as type:name",
+        ("dual_write",),
+        WITH_KRAFT,
+        "Delete the ACLs listed with an Admin client (`deleteAcls`, with the principal as it is: `kafka-acls.sh` refuses it), and "
+        "create them again with the type, like User:alice. With one, every request that is checked against its resource "
+        "fails, whoever asks, and in dual write no full sync can finish.",
+        "KAFKA-18051; StandardAcl.kafkaPrincipal, AclEntry; S§8.6",
+        needs=KRAFT_ONLY,
+        severity="critical",
+    ),
 )

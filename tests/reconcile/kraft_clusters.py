@@ -8,6 +8,7 @@ from typing import Any
 
 from schemas.checks import KRAFT, Phase
 from schemas.checks.codes import (
+    ACL_PRINCIPAL,
     ACL_TWICE,
     CHURN,
     CIDR_DENY,
@@ -291,6 +292,7 @@ def _operation() -> Iterator[tuple[str, Failing]]:
         yield check_id, (found(code), kraft(), "warn")
     yield "SEC-07", (found(CIDR_DENY), kraft(), "fail")
     yield "SEC-10", (found(ACL_TWICE), kraft(), "fail")
+    yield "SEC-11", (found(ACL_PRINCIPAL), kraft(), "fail")
     yield "ELR-04", (kraft(features={"metadata.version": LEVEL}), kraft(), "warn")
     shared = {"features": {"metadata.version": LEVEL, "share.version": 1, "eligible.leader.replicas.version": 1}}
     yield "SHR-01", (found(SHARE_STATE, **shared), kraft(**shared), "warn")

@@ -145,6 +145,7 @@ ACLS: list[Row] = [
     for host, permission in (("10.1.0.0/16", "DENY"), ("10.1.0.0/16", "ALLOW"), ("10.1.0.1", "DENY"))
 ]
 ACLS += [{**ACLS[2], "acl_id": "of the second load"}, {**ACLS[2], "source": "zookeeper", "acl_id": None}]
+ACLS += [{**ACLS[2], "resource_name": "u", "principal": "a"}, {**ACLS[2], "source": "zookeeper", "principal": "b"}]
 CREDENTIALS: list[Row] = [
     {
         "source": "kraft",

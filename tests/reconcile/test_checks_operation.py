@@ -11,6 +11,7 @@ import pytest
 
 from schemas.checks import KRAFT, Phase
 from schemas.checks.codes import (
+    ACL_PRINCIPAL,
     ACL_TWICE,
     CIDR_DENY,
     CONFIG_SKIPPED,
@@ -105,6 +106,7 @@ ONLY = {
     CORDONED: ["closed-in/0: broker 4's directory d4-closed is cordoned"],
     CIDR_DENY: ["TOPIC t: DENY User:a from 10.1.0.0/16"],
     ACL_TWICE: ["TOPIC t: DENY READ of User:a from 10.1.0.1"],
+    ACL_PRINCIPAL: ["TOPIC u: a"],
     FEW_ITERATIONS: ["SCRAM-SHA-256 of weak: 1024 iterations"],
     TOKEN_EXPIRED: ["token old expired 5 h before the log's end"],
 }

@@ -12,6 +12,7 @@ import polars as pl
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
+    ACL_PRINCIPAL,
     ACL_TWICE,
     CIDR_DENY,
     DEAD_LETTER_MISSING,
@@ -151,20 +152,23 @@ def config_rules(partitions: pl.DataFrame) -> list[RowRule]:
 
 
 def acl_rules(health: Health) -> list[RowRule]:
-    """An ACL that several records hold, each under an id of its own, as after a second load; and a DENY for a range of addresses
-    below the level that supports ranges: it denies nobody.
+    """An ACL that several records hold, each under an id of its own, as after a second load; one whose principal has no type; and a
+    DENY for a range of addresses below the level that supports ranges: it denies nobody.
 
-    `AclControlManager` keeps a set of the ACLs beside the ids: removing the last one of several equal ones throws.
+    `AclControlManager` keeps a set of the ACLs beside the ids: removing the last one of several equal ones throws. Before 3.9.1 it accepts
+    any principal (KAFKA-18051), and `StandardAcl.kafkaPrincipal` throws on one without a colon.
     """
     acl = pl.struct("source", *ACLS.key)
     again = _kraft() & acl.is_duplicated() & acl.is_first_distinct()
     twice = RowRule(
         ACL_TWICE, again, said("{} {}: {} {} of {} from {}", *ACLS.key[:2], "permission", "operation", *_WHO)
     )
+    untyped = _kraft() & ~pl.col("principal").str.contains(":", literal=True)
+    rules = [twice, RowRule(ACL_PRINCIPAL, untyped, said("{} {}: {}", *ACLS.key[:2], "principal"))]
     if health.level is None or health.level >= CIDR_FROM:
-        return [twice]
+        return rules
     ranged = _kraft() & pl.col("host").str.contains("/", literal=True) & (pl.col("permission") == "DENY")
-    return [twice, RowRule(CIDR_DENY, ranged, said("{} {}: DENY {} from {}", *ACLS.key[:2], *_WHO))]
+    return [*rules, RowRule(CIDR_DENY, ranged, said("{} {}: DENY {} from {}", *ACLS.key[:2], *_WHO))]
 
 
 _WHO = ("principal", "host")
