@@ -28,6 +28,8 @@ ACL = {"resource_name": "pay", "principal": "User:x", "host": "*", "operation": 
         ("client_quotas", {"entity": [CLIENT, USER]}, ["/config/users/a%20b/clients/<default>"]),
         ("client_quotas", {"entity": [{"type": "ip", "name": "::1"}]}, ["/config/ips/%3A%3A1"]),
         ("client_quotas", {"entity": [{"type": "users", "name": "x"}]}, []),
+        ("client_quotas", {"entity": [USER, {"type": "ip", "name": "::1"}]}, []),
+        ("client_quotas", {"entity": []}, []),
         ("scram_credentials", {"user": "a@b"}, ["/config/users/a%40b"]),
         ("acls", {**ACL, "resource_type": "TOPIC", "pattern_type": "LITERAL"}, ["/kafka-acl/Topic/pay"]),
         (

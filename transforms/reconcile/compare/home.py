@@ -69,8 +69,10 @@ def _config(key: Mapping[str, Any]) -> tuple[str, ...]:
 def _quota(names: Mapping[str, str | None]) -> tuple[str, ...]:
     if set(names) == {"user", "client-id"}:
         return (f"/config/users/{sanitized(names['user'])}/clients/{sanitized(names['client-id'])}",)
-    kind, name = next(iter(names.items()))
-    return (f"/config/{_QUOTA_ROOTS[kind]}/{sanitized(name)}",) if len(names) == 1 and kind in _QUOTA_ROOTS else ()
+    if len(names) != 1 or not names.keys() <= _QUOTA_ROOTS.keys():
+        return ()
+    [(kind, name)] = names.items()
+    return (f"/config/{_QUOTA_ROOTS[kind]}/{sanitized(name)}",)
 
 
 def _acl(key: Mapping[str, Any]) -> tuple[str, ...]:
