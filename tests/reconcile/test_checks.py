@@ -477,8 +477,7 @@ def _security() -> Iterator[tuple[str, Case]]:
 
 
 def _kraft() -> Iterator[tuple[str, Case]]:
-    of_kraft = {**kraft_clusters.failing(), **dict(between_runs.cases())}
-    for check_id, (fails, passes, verdict) in of_kraft.items():
+    for check_id, (fails, passes, verdict) in (*kraft_clusters.failing(), *between_runs.cases()):
         yield check_id, Case(fails, passes, verdict)
     checked = copy(3000, checkpoints=(Checkpoint("300.checkpoint", 300, EPOCH, True),))
     with_checkpoint = replace(dual_write(), copies=[checked])
@@ -497,20 +496,19 @@ def _kraft() -> Iterator[tuple[str, Case]]:
     yield "FEAT-05", case(dual_write(), "warn", brokers_in_kraft=[broker(0, features=older), broker(1)])
 
 
-CASES: Mapping[str, Case] = dict(
-    [
-        *_capture(),
-        *_start(),
-        *_configuration(),
-        *_dual_write(),
-        *_transactions(),
-        *_finish(),
-        *_rollback(),
-        *_after_rollback(),
-        *_security(),
-        *_kraft(),
-    ],
-)
+LISTED = [
+    *_capture(),
+    *_start(),
+    *_configuration(),
+    *_dual_write(),
+    *_transactions(),
+    *_finish(),
+    *_rollback(),
+    *_after_rollback(),
+    *_security(),
+    *_kraft(),
+]
+CASES: Mapping[str, Case] = dict(LISTED)
 HEALTHY = {
     "waiting": waiting(),
     "dual_write": dual_write(),
@@ -530,7 +528,8 @@ def test_every_check_has_a_function_and_both_cases() -> None:
     ids = [check.id for check in CHECKS]
     assert len(set(ids)) == len(ids)
     assert set(FUNCTIONS) == set(ids)
-    assert set(CASES) == set(ids)
+    # One case each: of two, the first would be looked at by nobody.
+    assert sorted(check_id for check_id, _ in LISTED) == sorted(ids)
 
 
 @pytest.mark.parametrize("check_id", list(CASES))
@@ -892,7 +891,7 @@ def test_a_feature_level_beyond_the_controllers_kills_the_next_one_that_starts()
 
 
 def test_whoever_accepts_interruptions_is_warned_of_them_and_may_upgrade() -> None:
-    facts = replace(kraft_clusters.failing()["UPG-04"][0], interruption_accepted=True)
+    facts = replace(CASES["UPG-04"].fails, interruption_accepted=True)
     assert verdicts(facts)["UPG-04"].verdict == "warn"
     assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"
 
