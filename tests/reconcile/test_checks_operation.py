@@ -39,7 +39,7 @@ from schemas.checks.codes import (
 )
 from schemas.report import CheckResult
 from tests.reconcile import test_checks, test_evidence
-from tests.reconcile.kraft_clusters import NODES, broker, controller, copy, found, kraft
+from tests.reconcile.kraft_clusters import NODES, NOW, broker, controller, copy, found, kraft
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
     ACLS,
@@ -478,6 +478,26 @@ def test_what_goes_by_time_is_unknown_without_one(check_id: str, code: str) -> N
 @pytest.mark.parametrize("check_id", ["SEC-07", "DIR-01", "DIR-02", "DIR-04"])
 def test_what_goes_by_level_is_unknown_without_one(check_id: str) -> None:
     assert verdict(check_id, kraft(features={"group.version": 1})).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "without"),
+    [
+        # It was running: a record after its registration fenced it.
+        ({"kraft_offset": 41, "kraft_append_time": NOW}, "warn", "warn"),
+        # Its registration fences it, and it may still be starting.
+        ({"kraft_append_time": NOW - 59 * 60_000}, "pass", "unknown"),
+        ({"kraft_append_time": NOW - 61 * 60_000}, "warn", "unknown"),
+    ],
+)
+def test_a_fenced_broker_without_replicas_may_be_one_that_starts(
+    values: dict[str, Any], expected: str, without: str
+) -> None:
+    new = broker(3, **{"fenced": True, "broker_epoch": 40, "kraft_offset": 40, **values})
+    brokers = [broker(0), broker(1), broker(2), new]
+    assert verdict("QRM-02", kraft(brokers_in_kraft=brokers)).verdict == expected
+    untimed = replace(without_a_time(), brokers_in_kraft=brokers)
+    assert verdict("QRM-02", untimed).verdict == without
 
 
 def test_since_when_a_broker_is_fenced_may_be_unknown() -> None:
