@@ -14,6 +14,7 @@ from schemas.checks.codes import (
     ACL_PRINCIPAL,
     ACL_TWICE,
     CIDR_DENY,
+    CLEAR_REMOVED,
     CONFIG_SKIPPED,
     CORDONED,
     DEAD_LETTER_MISSING,
@@ -595,6 +596,19 @@ def test_a_record_that_replay_throws_on_is_told_with_the_copies_that_have_it() -
 def test_what_replay_throws_on_it_throws_on_in_every_phase(phase: Phase, code: str) -> None:
     facts = replace(kraft(findings={code: Sample(1, ("one",))}), phase=phase, kafka_version="3.9")
     assert verdict("LOG-02", facts).verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    ("check_id", "certain", "by_release"),
+    [("LOG-02", "PARTITION-UNKNOWN", CLEAR_REMOVED), ("CAP-08", "CAP-08", CONFIG_SKIPPED)],
+)
+def test_a_fault_of_every_release_is_one_where_the_release_is_unknown(
+    check_id: str, certain: str, by_release: str
+) -> None:
+    one = Sample(1, ("one",))
+    doubtful = kraft(findings={by_release: one}, kafka_version=None)
+    assert verdict(check_id, doubtful).verdict == "unknown"
+    assert verdict(check_id, replace(doubtful, findings={by_release: one, certain: one})).verdict == "fail"
 
 
 def test_before_3_6_a_second_topic_of_a_name_took_the_place_of_the_first() -> None:

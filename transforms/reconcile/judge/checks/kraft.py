@@ -270,13 +270,13 @@ _OFFSET = re.compile(r"\(offset (\d+)\)$")
 
 
 def _replayable(facts: Facts) -> Outcome:
-    """LOG-02, with which copies have the record: one log is the same in all of them up to where their epochs agree."""
+    """LOG-02, with which copies have the record: one log is the same in all of them up to where their epochs agree.
+
+    Without the release nothing passes; what throws in every release is a fault nevertheless.
+    """
     # Before 3.6 a second TopicRecord of a name silently replaced the first.
     twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08",)
-    removed = facts.found(CLEAR_REMOVED)
-    if removed.total and facts.kafka_version is None:
-        return unknown("the Kafka release is unknown: 4.0 and 4.1 throw on a ClearElr record after a topic's removal")
-    # 4.0.0 alone does not, but the release that it is upgraded to does.
+    # A ClearElr record after a topic's removal: 4.0.0 alone does not throw, but the release that it is upgraded to does.
     throws = before(facts.kafka_version, 4, 2)
     poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if throws else ()))
     levels = [*_beyond_controllers(facts)]
