@@ -364,6 +364,15 @@ def test_one_or_two_voters_never_keep_a_majority(nodes: tuple[int, ...], said: s
     assert judge_gates(run_checks(of_voters(*nodes)), accepted)["upgrade"].verdict == ("no_go" if words else "go")
 
 
+def test_voters_of_whom_not_one_is_registered_are_all_missing() -> None:
+    counts = {**kraft().counts, "controllers": {KRAFT: 0}}
+    result = verdict("UPG-05", kraft(controllers=(), counts=counts))
+    assert (result.verdict, result.violations) == ("fail", len(NODES))
+    early = kraft(controllers=(), counts=counts, features={"metadata.version": 14})
+    assert verdict("UPG-05", early).verdict == "pass", "they do not register yet"
+    assert verdict("UPG-05", kraft(controllers=())).verdict == "unknown", "there are some, and they were not read"
+
+
 def test_what_is_wrong_beside_a_small_quorum_is_not_accepted_with_it() -> None:
     facts = replace(of_voters(3000, 3001), controllers=kraft().controllers[:1], interruption_accepted=True)
     assert verdict("UPG-05", facts).verdict == "fail"

@@ -108,7 +108,8 @@ def _majority_as_proved(facts: Facts) -> Outcome:
 
 
 def _unregistered(facts: Facts) -> Iterator[str]:
-    if (facts.level or 0) < CONTROLLERS_REGISTER_FROM or not facts.controllers:
+    unread = not facts.controllers and facts.counts.get("controllers", {}).get(KRAFT) != 0
+    if (facts.level or 0) < CONTROLLERS_REGISTER_FROM or unread:
         return
     registered = {row["controller_id"] for row in facts.controllers}
     for node in sorted(set(facts.voters) - registered):
