@@ -125,6 +125,8 @@ def test_without_property_files_the_tree_tells_what_it_can() -> None:
     assert readiness(newer, (3, 6)).verdict is LineOutcome.UNKNOWN
     one_of_two = replace(ZK, znode_versions={0: 5, 1: 5})
     assert readiness(one_of_two, (3, 6)).verdict is LineOutcome.UNKNOWN
+    # Which brokers there are is in /brokers/ids alone.
+    assert outcomes(readiness(replace(ZK, znode_versions=None), (3, 6)), IBP) == {"unknown"}
 
 
 @pytest.mark.parametrize(

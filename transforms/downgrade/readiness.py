@@ -327,7 +327,9 @@ def _protocol(state: KnownCluster, target: Release) -> Iterator[Line]:
 def _all_brokers_known(state: KnownCluster) -> bool:
     files = (state.configurations or {}).items()
     stated = {*state.protocols, *(broker for broker, conf in files if _in_file(conf, state.release) is not None)}
-    known = {*(state.znode_versions or {}), *(state.configurations or {}), *state.protocols}
+    if state.znode_versions is None:
+        return False
+    known = {*state.znode_versions, *(state.configurations or {}), *state.protocols}
     return bool(stated) and known <= stated
 
 
