@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.sources.zookeeper.folder import DataFolder, read_folder
+from jobs.sources.zookeeper.folder import DataFolder, FolderSummary, read_folder
 from jobs.sources.zookeeper.writes import (
     BARRIER,
     OPERATION,
@@ -426,6 +426,24 @@ def test_an_epoch_begins_with_its_first_transaction(tmp_path: Path) -> None:
         (tmp_path / f"log.{begin + 1:x}").write_bytes(later.padded())
         assert [each[:2] for each in holes(tmp_path)] == expected
         (tmp_path / f"log.{begin + 1:x}").unlink()
+
+
+def test_the_end_of_an_epoch_shows_in_the_snapshot_of_the_next_leader(tmp_path: Path) -> None:
+    """A server that begins to lead, or to follow, saves a snapshot by the name of the last transaction that it has."""
+    later = 1 << 32
+    folder = in_files(tmp_path, kraft_at_work(16), 1, 8, 12, 16)
+    (folder / f"log.{later + 1:x}").write_bytes(Log(zxid=later).add(OpCode.CREATE, journal.create("/b")).padded())
+    (folder / f"snapshot.{later:x}").write_bytes(journal.snapshot([journal.Node("/")]))
+    assert holes(folder) == [], "the snapshot of a new epoch has no transaction of its own"
+    (folder / "log.10").unlink()
+    assert holes(folder) == [], "nothing shows that there was more"
+    (folder / "snapshot.14").write_bytes(journal.snapshot([journal.Node("/")]))
+    assert holes(folder) == [(15, later + 1, f"log.{later + 1:x}")]
+    for snapshot in folder.glob("snapshot.*"):
+        snapshot.write_bytes(b"" if int(snapshot.suffix[1:], 16) > 15 else snapshot.read_bytes())
+    summary = FolderSummary()
+    assert list(DataFolder(folder).tree(REDACTOR, None, summary))
+    assert any("missing" in problem and "the tree ends at zxid 0xf" in problem for problem in summary.problems)
 
 
 def test_the_first_write_of_migration_behind_a_hole_is_no_barrier(tmp_path: Path) -> None:

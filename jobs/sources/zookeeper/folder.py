@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -236,7 +236,7 @@ class DataFolder:
         begins with a snapshot, and no digest proves it: what is missing before that snapshot, the tree does not show.
         """
         chroot, holes = self.chroot, []
-        for part in _history(self._logs, self._parse, self._snapshot_after):
+        for part in _history(self._logs, self._parse, self._saved, self._snapshot_after):
             if isinstance(part, Hole):
                 holes.append(part)
             inside = part if isinstance(part, Hole) else transaction_below(part, chroot)
@@ -274,6 +274,11 @@ class DataFolder:
                 pass
         return next((hole for hole in reversed(self._holes or ()) if hole.after < zxid), None)
 
+    @property
+    def _saved(self) -> list[int]:
+        """The zxids by which snapshots are named."""
+        return [file.zxid for file in self._snapshots]
+
     def _snapshot_after(self, zxid: int) -> int | None:
         """The zxid of the snapshot that the tree begins with, if it is above this one; None if not, or without a usable one."""
         if not self._snapshots or self._snapshots[-1].zxid <= zxid:
@@ -286,7 +291,7 @@ class DataFolder:
         return aside.snapshot_zxid if aside.snapshot_zxid > zxid else None
 
     def _after(self, start: int, end: int | None, summary: FolderSummary) -> Iterator[ZkTransaction]:
-        return _after(self._logs, start, end, summary, self._parse)
+        return _after(self._logs, start, end, summary, self._parse, self._saved)
 
 
 def _about_files(
@@ -442,7 +447,7 @@ def _mapped(path: Path) -> bytes | memoryview:
 
 
 def _after(
-    logs: list[_File], start: int, end: int | None, summary: FolderSummary, parsed: ParsedLogs
+    logs: list[_File], start: int, end: int | None, summary: FolderSummary, parsed: ParsedLogs, saved: Sequence[int]
 ) -> Iterator[ZkTransaction]:
     """Yield the transactions with start < zxid <= end; at damage or a gap the logs end, which is added to the summary."""
     previous = start
@@ -454,7 +459,7 @@ def _after(
                     continue
                 if end is not None and transaction.zxid > end:
                     return
-                fault = _out_of_step(previous, transaction.zxid)
+                fault = _out_of_step(previous, transaction.zxid) or _ends_early(previous, transaction.zxid, saved)
                 if fault:
                     raise DamagedError(f"{fault} (byte {transaction.position})")
                 previous = transaction.zxid
@@ -466,7 +471,7 @@ def _after(
 
 
 def _history(
-    logs: list[_File], parsed: ParsedLogs, snapshot_after: Callable[[int], int | None]
+    logs: list[_File], parsed: ParsedLogs, saved: Sequence[int], snapshot_after: Callable[[int], int | None]
 ) -> Iterator[ZkTransaction | Hole]:
     """Yield all transactions; behind damage or a gap it continues with the next one that can be read."""
     previous = -1
@@ -475,7 +480,11 @@ def _history(
         try:
             for transaction in parsed.read(file.path, []):
                 zxid = transaction.zxid
-                fault = _out_of_step(previous, zxid) or _late_in_its_epoch(previous, zxid)
+                fault = (
+                    _out_of_step(previous, zxid)
+                    or _late_in_its_epoch(previous, zxid)
+                    or _ends_early(previous, zxid, saved)
+                )
                 if fault and lost is None:
                     lost = file.path.name, fault
                 if zxid <= previous:
@@ -500,6 +509,18 @@ def _late_in_its_epoch(previous: int, zxid: int) -> str | None:
     if previous < 0 or zxid >> 32 == previous >> 32 or zxid & _OF_EPOCH <= 1:
         return None
     return f"transactions between {previous:#x} and {zxid:#x} are missing: a log file is not there"
+
+
+def _ends_early(previous: int, zxid: int, saved: Sequence[int]) -> str | None:
+    """Why transactions are missing at the end of an epoch, between `previous` and `zxid`; None if no snapshot shows any.
+
+    A server that begins to lead saves one by the name of its last transaction (`ZooKeeperServer.loadData`), one that begins to follow
+    does too (`Learner.syncWithLeader`). No transaction has the count 0: that zxid is the new epoch's own.
+    """
+    between = [each for each in saved if 0 <= previous < each < zxid and each & _OF_EPOCH]
+    if not between:
+        return None
+    return f"transactions between {previous:#x} and {zxid:#x} are missing, as snapshot.{max(between):x} shows: a log file is not there"
 
 
 def _covering(logs: list[_File], start: int) -> list[_File]:
