@@ -115,6 +115,7 @@ LAG = Table(
         column("alive", BooleanType(), "False when /migration was not written to just before the capture."),
         column("kraft_metadata_offset", LongType(), "Offset in `/migration`, inclusive."),
         column("committed_end_offset", LongType(), "Last committed offset, inclusive."),
+        column("phase", StringType(), "Phase of the cluster, as in the table runs: lag applies in dual_write only."),
     ),
 )
 

@@ -19,6 +19,7 @@ from schemas.report import ExpectationResult, Report
 from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge.earlier import is_comparable
+from transforms.report.compared import phase_of
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.gold_rows import judged_rows, rows_of_kips
 from transforms.report.json import to_line
@@ -72,6 +73,7 @@ def _rows_of(run: Run, report: Report) -> dict[Table, list[Row]]:
                 "alive": report.lag.alive,
                 "kraft_metadata_offset": report.migration.kraft_metadata_offset,
                 "committed_end_offset": report.migration.committed_end_offset,
+                "phase": phase_of(report),
             }
         ],
         LAG_SERIES: [vars(point) for point in report.lag_series],
