@@ -81,7 +81,7 @@ def tables_page() -> str:
         "```sql",
         "WITH newest AS (",
         "  SELECT cluster, run_id FROM delta.`/var/lib/kraft-audit/gold/runs`",
-        "  WHERE cluster = 'prod-eu' AND verdict <> 'failed' ORDER BY sequence DESC LIMIT 1",
+        "  WHERE cluster = 'prod-eu' AND verdict <> 'failed' ORDER BY sequence DESC, started_at DESC LIMIT 1",
         ")",
         "SELECT gate, verdict, blocking FROM delta.`/var/lib/kraft-audit/gold/gates` JOIN newest USING (cluster, run_id)",
         "```",

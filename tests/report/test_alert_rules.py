@@ -154,6 +154,25 @@ def test_another_cluster_that_is_finalised_hides_no_way_back_that_closes(tmp_pat
     firing(tmp_path, told, 24.5, "KraftAuditGateClosed/rollback")
 
 
+def test_a_gate_that_stays_shut_fires_until_it_opens(tmp_path: Path) -> None:
+    fine = run_of(healthy(), "a")
+    worse = replace(fine, gates={**fine.gates, "dual_write": "no_go"})
+    unsure = replace(fine, gates={**fine.gates, "dual_write": "unknown"})
+    days = {0: fine, 24: worse} | {24 * day: unsure for day in range(2, 20)} | {24 * 20: fine}
+    told = history(days, 24 * 21)
+    # Nothing is told for two days.
+    told[24 * 10 : 24 * 12] = [None] * 48
+    for day in (1.5, 9.5, 12.5, 19.5):
+        firing(tmp_path, told, 24 * day, "KraftAuditGateClosed/dual_write")
+    firing(tmp_path, told, 24 * 20.5)
+
+
+def test_a_gate_that_never_opened_fires_nothing(tmp_path: Path) -> None:
+    fine = run_of(healthy(), "a")
+    early = replace(fine, gates={**fine.gates, "dual_write": "no_go"})
+    firing(tmp_path, history({0: early, 24: early}, 30), 24.5)
+
+
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_panel_of_the_dashboard_has_a_line_for_each_cluster(tmp_path: Path, panel: str) -> None:
     """Or one for each of its gates."""

@@ -392,6 +392,33 @@ def test_promtool_takes_the_rules() -> None:
     subprocess.run(["promtool", "check", "rules", str(CONF / "rules.yml")], check=True)
 
 
+@pytest.mark.parametrize(
+    ("age", "shown"),
+    [
+        (-100_000, "red dated in the future"),
+        (-301, "red dated in the future"),
+        (-300, "green now"),
+        (-1, "green now"),
+        (3_600, "green"),
+        (130_000, "orange"),
+        (180_000, "red"),
+    ],
+)
+def test_no_age_is_shown_as_negative(age: int, shown: str) -> None:
+    """As Grafana chooses: the first range that has the value, else the last threshold that is not above it."""
+    (panel,) = [each for each in DASHBOARD["panels"] if each["title"] == "Age of the last good run"]
+    defaults = panel["fieldConfig"]["defaults"]
+    for mapping in defaults["mappings"]:
+        between, floor, ceiling = mapping["options"], mapping["options"]["from"], mapping["options"]["to"]
+        if (floor is None or age >= floor) and (ceiling is None or age <= ceiling):
+            assert f"{between['result']['color']} {between['result']['text']}" == shown
+            return
+    reached = [
+        step["color"] for step in defaults["thresholds"]["steps"] if step["value"] is None or age >= step["value"]
+    ]
+    assert reached[-1] == shown
+
+
 def test_panels_of_the_dashboard_do_not_overlap() -> None:
     cells = [
         (x, y)
