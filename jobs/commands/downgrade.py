@@ -6,7 +6,14 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past import (
+    PastRun,
+    add_run_argument,
+    add_warehouse_arguments,
+    open_warehouse,
+    past_run,
+    release_option,
+)
 from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from jobs.settings import PropertySettings
@@ -15,14 +22,15 @@ from schemas.entities.configs import CONFIGS
 from transforms.downgrade.evidence import MESSAGE_FORMAT
 from transforms.downgrade.ordering import Configurations
 from transforms.downgrade.readiness import KnownCluster, readiness, render
-from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.reconcile.judge import kip_tables
 from transforms.report.printable import visible
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit downgrade`."""
-    parser.add_argument("--to", required=True, metavar="RELEASE", help="release to go back to, e.g. 3.6")
+    parser.add_argument(
+        "--to", required=True, type=release_option, metavar="RELEASE", help="release to go back to, e.g. 3.6"
+    )
     parser.add_argument(
         "--broker-properties",
         action="append",
@@ -32,23 +40,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a broker's property file, the only place of its protocol version in ZooKeeper mode; may be repeated "
         "(default: the files that the run read)",
     )
-    parser.add_argument("--kafka-version", metavar="V", help="the cluster's release (default: the run's)")
+    parser.add_argument(
+        "--kafka-version", type=release_option, metavar="V", help="the cluster's release (default: the run's)"
+    )
     add_warehouse_arguments(parser)
     add_run_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the run, the verdict and its reasons. Returns 0 for every verdict, 2 for an unknown release."""
-    try:
-        target = release_tuple(arguments.to)
-    except UnknownLevelError as error:
-        raise UsageError(f"--to: {visible(str(error), 120)}") from None
+    """Print the run, the verdict and its reasons. Returns 0 for every verdict."""
     configurations = _configurations(arguments.broker_properties)
     with open_warehouse(arguments, in_spark=False) as run:
         past = past_run(run, arguments.run_id)
         state = state_of(past_cluster(past, arguments.kafka_version), configurations)
         which = past.standing.lines(run.stale_after_hours)
-        for line in [*which, *render(readiness(state, target)), *settings_of(past, state)]:
+        for line in [*which, *render(readiness(state, arguments.to)), *settings_of(past, state)]:
             print(visible(line, 400))
     return OK
 

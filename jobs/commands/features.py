@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobs.evidence.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run, release_option
 from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
-from transforms.features.levels import UnknownLevelError, level_of, level_text, release_tuple
+from transforms.features.levels import UnknownLevelError, level_of, level_text
 from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix
 from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
 from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run
@@ -51,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{kind}", action="append", default=[], metavar=form, help=f"with update: a feature to {kind}"
         )
     parser.add_argument("--unsafe", action="store_true", help="request an unsafe downgrade")
-    parser.add_argument("--kafka-version", metavar="V", help="the controllers' release (default: the run's)")
+    parser.add_argument(
+        "--kafka-version", type=release_option, metavar="V", help="the controllers' release (default: the run's)"
+    )
     add_warehouse_arguments(parser, required=False)
     add_run_argument(parser)
 
@@ -106,7 +108,7 @@ def _parsed(text: str, *, delete: bool, option: str = "--feature") -> tuple[str,
 def _of_the_tool(arguments: argparse.Namespace, asked: Asked) -> list[str]:
     """What kafka-features prints without a cluster, for the release named, else for the newest supported one."""
     try:
-        release = NEWEST if arguments.kafka_version is None else release_tuple(arguments.kafka_version)
+        release = arguments.kafka_version or NEWEST
         if arguments.what == "version-mapping":
             return version_mapping(arguments.release_version, release)
         return feature_dependencies(asked, release)

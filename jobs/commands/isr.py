@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from jobs.evidence.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past import (
+    Finished,
+    PastRun,
+    add_run_argument,
+    add_warehouse_arguments,
+    open_warehouse,
+    past_run,
+    release_option,
+)
 from jobs.evidence.removed import changes_lines
 from jobs.exit import OK, UsageError
 from jobs.sinks.reader import Reader, records
@@ -82,7 +90,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument(
         "--mode", choices=[mode.value for mode in ControllerMode], help="default: the mode the cluster is in"
     )
-    parser.add_argument("--kafka-version", metavar="V", help="the controller's release (default: the run's)")
+    parser.add_argument(
+        "--kafka-version", type=release_option, metavar="V", help="the controller's release (default: the run's)"
+    )
     add_warehouse_arguments(parser)
     add_run_argument(parser)
 

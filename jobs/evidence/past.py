@@ -30,6 +30,7 @@ from schemas.table import Layer, Table
 from transforms.chain.chain import Chain
 from transforms.clusters import of_clusters
 from transforms.examination.made import ANSWERS
+from transforms.features.levels import Release, UnknownLevelError, known_release
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.beside import Beside, read_beside
 from transforms.reconcile.judge.thresholds import JudgeLimits
@@ -62,6 +63,14 @@ def add_place_arguments(
     where.add_argument(
         "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"
     )
+
+
+def release_option(text: str) -> Release:
+    """A known Kafka release, as an option names it. Raises ArgumentTypeError for any other text."""
+    try:
+        return known_release(text)
+    except UnknownLevelError as error:
+        raise argparse.ArgumentTypeError(visible(str(error), 160)) from None
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:

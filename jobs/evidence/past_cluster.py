@@ -8,7 +8,7 @@ from jobs.evidence.past import PastRun
 from jobs.evidence.past_facts import PastFacts, past_facts
 from jobs.exit import UsageError
 from transforms.examination.answers import FIRST, SECOND
-from transforms.features.levels import UnknownLevelError, release_tuple
+from transforms.features.levels import Release, release_tuple
 from transforms.features.update import Cluster
 from transforms.reconcile.judge.cluster import ClusterViews, views_of
 from transforms.reconcile.judge.given import Rows
@@ -40,21 +40,13 @@ class PastCluster:
         raise UsageError(f"run {self.past.run_id} did not read {side}, which has the features in this phase")
 
 
-def past_cluster(past: PastRun, kafka_version: str | None = None) -> PastCluster:
-    """Gather a run's facts; `kafka_version` overrides the configured or inferred release.
+def past_cluster(past: PastRun, release: Release | None = None) -> PastCluster:
+    """Gather a run's facts; `release` overrides the configured or inferred release.
 
     Raises UsageError if the run's results were removed.
     """
-    release = _release(kafka_version or past.report.kafka_version)
+    if release is None and past.report.kafka_version != "unknown":
+        release = release_tuple(past.report.kafka_version)
     facts = past_facts(past)
     answers = {**facts.answers[FIRST], **facts.answers[SECOND]}
     return PastCluster(past, facts, answers, views_of(facts.gathered, release, feature_znode_of(answers)))
-
-
-def _release(text: str) -> tuple[int, int] | None:
-    if text == "unknown":
-        return None
-    try:
-        return release_tuple(text)
-    except UnknownLevelError as error:
-        raise UsageError(f"--kafka-version: {error}") from None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, MINIMUM_LEVEL_4X, level_name
+from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
 from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
     BY_FEATURE,
@@ -21,6 +21,7 @@ from transforms.downgrade.ledger import (
 )
 from transforms.downgrade.ordering import IBP, Configurations, version_of
 from transforms.features.levels import (
+    RELEASES,
     Release,
     highest_of,
     is_known_level,
@@ -28,7 +29,6 @@ from transforms.features.levels import (
     lost_between,
     release_name,
     release_of,
-    release_tuple,
 )
 from transforms.features.matrix import BROKER, KRAFT_VERSION, Node
 from transforms.features.update import LOSSES, Cluster, FeatureVerdict, RequestKind, Update, dry_run
@@ -108,12 +108,6 @@ class KnownCluster:
 
 
 _ORDER = tuple(LineOutcome)
-# Every minor release from the first one that this ledger distinguishes to the newest supported one.
-RELEASES: tuple[Release, ...] = (
-    *((2, minor) for minor in range(9)),
-    *((3, minor) for minor in range(3)),
-    *(release_tuple(name) for name in LATEST_PRODUCTION),
-)
 
 
 def targets(state: KnownCluster) -> tuple[Release, ...]:

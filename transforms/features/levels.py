@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, FEATURE_LEVELS, HIGHEST_LEVELS, KRAFT_VERSION
@@ -19,6 +20,7 @@ from schemas.kraft.metadata_versions import (
 MINIMUM_BOOTSTRAP_3X = 4
 MINIMUM_4X = MINIMUM_LEVEL_4X
 Release = tuple[int, int]
+_RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(\.[0-9]{1,3})?")
 
 
 class UnknownLevelError(ValueError):
@@ -27,15 +29,35 @@ class UnknownLevelError(ValueError):
 
 def release_tuple(release: str) -> Release:
     """`3.9.1` or `3.9` as (3, 9). Raises UnknownLevelError for anything else."""
-    parts = release.split(".")
-    if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
+    found = _RELEASE.fullmatch(release)
+    if found is None:
         raise UnknownLevelError(f"{release!r} is not a release such as 3.9 or 3.9.1")
-    return int(parts[0]), int(parts[1])
+    return int(found[1]), int(found[2])
 
 
 def release_name(release: Release) -> str:
     """(3, 9) as `3.9`."""
     return f"{release[0]}.{release[1]}"
+
+
+# Every minor release from the first one that the ledger of downgrades distinguishes to the newest supported one.
+RELEASES: tuple[Release, ...] = (
+    *((2, minor) for minor in range(9)),
+    *((3, minor) for minor in range(3)),
+    *(release_tuple(name) for name in LATEST_PRODUCTION),
+)
+
+
+def known_release(text: str) -> Release:
+    """A release that a person names, as `release_tuple`. Raises UnknownLevelError, with the known ones, for any other text."""
+    known = f"known are {release_name(RELEASES[0])} to {release_name(RELEASES[-1])}"
+    try:
+        release = release_tuple(text)
+    except UnknownLevelError as error:
+        raise UnknownLevelError(f"{error}; {known}") from None
+    if release not in RELEASES:
+        raise UnknownLevelError(f"Kafka {release_name(release)} is not known; {known}")
+    return release
 
 
 def level_of(text: str) -> int:
