@@ -19,6 +19,7 @@ from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarde
 from jobs.places import Place
 from jobs.run import failures, kept
 from jobs.run.run import LOG, Failure, Run, new_run_id, open_run, shared
+from jobs.runtime.output import terminal_width
 from jobs.runtime.progress import Progress
 from jobs.runtime.spark import stop_queries
 from jobs.runtime.stopping import Stopped, Stopping, print_reason
@@ -329,7 +330,9 @@ def _print(outcomes: Mapping[str, ClusterResult], after: Published, output: Outp
     if output.as_json:
         print(_json(outcomes, after))
     elif not output.quiet:
-        lines = _alone(reports, places) if len(outcomes) == 1 else fleet_table(reports, places, failures)
+        lines = (
+            _alone(reports, places) if len(outcomes) == 1 else fleet_table(reports, places, failures, terminal_width())
+        )
         for line in [*lines, *(f"Fleet        {page}" for page in after.pages), *after.lines]:
             print(line)
     for name, reason in sorted(failures.items()):

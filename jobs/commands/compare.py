@@ -12,12 +12,13 @@ import polars as pl
 
 from jobs.evidence.past import Finished, PastRun, add_place_arguments, cluster_named, open_warehouse, past_run
 from jobs.exit import OK, WARNINGS, UsageError
+from jobs.runtime.output import terminal_width
 from schemas.checks import KRAFT
 from schemas.entities import Entity
 from transforms.frames import columns_of, shaped
 from transforms.reconcile.compare.states import ComparisonRules, StateDifference, differing_states, state_differences
 from transforms.report.printable import counted, key_text, value_text, visible
-from transforms.report.table import aligned
+from transforms.report.table import fitted
 
 _LIMIT = 100
 _TOLD = ("entity", "key", "zk_row", "kraft_row")
@@ -134,7 +135,7 @@ def _print(
                 )
                 for each in shown
             ]
-            for line in aligned([("entity", "key", "column", "A", "B"), *rows]):
+            for line in fitted([("entity", "key", "column", "A", "B"), *rows], frozenset(), terminal_width()):
                 print(line)
     if len(found) > len(shown):
         print(f"{len(found) - len(shown):,} more; --limit 0 shows all", file=sys.stderr)

@@ -12,6 +12,7 @@ import polars as pl
 
 from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.exit import OK, UsageError
+from jobs.runtime.output import terminal_width
 from schemas.checks import Phase
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
@@ -91,7 +92,7 @@ def _print(past: PastRun, arguments: argparse.Namespace, found: Sequence[dict[st
             print(json.dumps(as_record(row)))
     else:
         print(_headline(past, arguments.as_of, total))
-        for line in as_table(found):
+        for line in as_table(found, terminal_width()):
             print(line)
     if total > len(found):
         print(f"{total - len(found):,} more; --limit 0 shows all", file=sys.stderr)

@@ -21,6 +21,7 @@ from jobs.evidence.past import (
 )
 from jobs.evidence.stored_reports import stored_reports
 from jobs.exit import ERRORS, OK, UsageError
+from jobs.runtime.output import terminal_width
 from jobs.sinks.reader import records
 from schemas.gates import GATES
 from schemas.gold import RUNS
@@ -28,7 +29,7 @@ from schemas.report import CheckResult, Gate
 from transforms.report.fleet_model import FleetRun
 from transforms.report.printable import visible
 from transforms.report.run_standing import why_gate_is_shut
-from transforms.report.table import aligned
+from transforms.report.table import fitted
 from transforms.report.trend import run_point, trend_table
 
 _COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records", "exit_code")
@@ -100,7 +101,7 @@ def _changes(arguments: argparse.Namespace) -> int:
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     cells = [[*(_text(row[name]) for name in _COLUMNS), _text(row["failure"] or "")] for row in rows]
-    return aligned([(*_COLUMNS, "why it failed"), *cells], right=frozenset({3, 4, 5, 6}))
+    return fitted([(*_COLUMNS, "why it failed"), *cells], frozenset({3, 4, 5, 6}), terminal_width())
 
 
 def _trend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -111,7 +112,7 @@ def _trend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         [row.run_id, row.verdict, *map(_text, (row.lag, row.divergences, row.defects, *row.counts))]
         for row in table.rows
     ]
-    return aligned([head, *cells], right=frozenset(range(2, len(head))))
+    return fitted([head, *cells], frozenset(range(2, len(head))), terminal_width())
 
 
 def _text(value: object) -> str:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from jobs.evidence.past import open_settings, settings_of_folder
 from jobs.exit import CRASH, OK, UsageError
 from jobs.run.run import shared
+from jobs.runtime.output import terminal_width
 from jobs.settings import MaintainSettings, Settings, add_files_argument, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps.maintenance.left_behind import Left, left_behind, sweep
@@ -19,7 +20,7 @@ from jobs.steps.maintenance.maintain import maintain, rules_of, stored_rules
 from jobs.steps.maintenance.upkeep import Tended, Upkeep
 from transforms.nearest import suggestion
 from transforms.report.printable import size_text, visible
-from transforms.report.table import aligned
+from transforms.report.table import fitted
 from transforms.retention import Retention
 
 
@@ -90,7 +91,7 @@ _ABOUT = "rows' bytes"
 def _table(found: Sequence[Tended], left: Sequence[Left], *, dry_run: bool) -> list[str]:
     head = [*_HEAD, _ABOUT] if dry_run else [*_HEAD]
     cells = [_cells(each)[: len(head)] for each in found if not each.idle]
-    lines = aligned([head, *cells], right=frozenset(range(1, len(head)))) if cells else []
+    lines = fitted([head, *cells], frozenset(range(1, len(head))), terminal_width()) if cells else []
     leftovers = [f"left by a killed run: {visible(each.left, 300)} ({_size(each.bytes)})" for each in left]
     return [*lines, *leftovers, _summary(found, left, dry_run=dry_run)]
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from jobs.commands.fetch import add_controller_arguments, controller_settings
 from jobs.exit import ERRORS, OK, UsageError
+from jobs.runtime.output import terminal_width
 from jobs.steps.ingest_kraft import find_copies
 from transforms.kraft.quorum import Fork, LogCopy, committed_end
 from transforms.report.printable import visible
-from transforms.report.table import aligned
+from transforms.report.table import fitted
 
 if TYPE_CHECKING:
     from jobs.sources.kraft.live.messages import QuorumAnswer, Replica
@@ -38,7 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _copies(arguments: argparse.Namespace) -> int:
     found = find_copies(arguments.path)
     facts = [LogCopy.from_row(copy.row()) for copy in found.copies]
-    for line in aligned([_HEAD, *map(_cells, facts)], right=frozenset(range(5))):
+    for line in fitted([_HEAD, *map(_cells, facts)], frozenset(range(5)), terminal_width()):
         print(line)
     if found.plan is None:
         print(visible(found.problem or "", 400))

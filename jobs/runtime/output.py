@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+def terminal_width() -> int | None:
+    """Columns of the terminal that shows standard output; None where it goes elsewhere, and lines may be as long as they are."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except OSError:
+        return None
+
+
 class _ToReader(io.FileIO):
     """Once the reader (`head`, `less`) has closed the pipe, the rest goes nowhere."""
 

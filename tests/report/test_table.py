@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from transforms.report.divergence_table import as_record, as_table
-from transforms.report.table import aligned
+from transforms.report.table import aligned, fitted
 
 
 def divergence(**values: Any) -> dict[str, Any]:
@@ -54,3 +56,30 @@ def test_what_is_cut_is_said_and_jsonl_has_it_whole() -> None:
 def test_a_null_cell_is_not_an_absent_row() -> None:
     cell = divergence(column="topic_id", kind="differs", zk_value='""', kraft_value='"x"')
     assert as_table([cell])[1].split()[5:7] == ['""', "x"]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    rows = [
+        divergence(key=json.dumps({"topic": name}), kind="differs", zk_value=json.dumps(value), kraft_value='"y"')
+        for name, value in (("orders", "x"), ("t" * 249, "z" * 500), ("a", "two words " * 40))
+    ]
+    lines = as_table(rows, width)
+    assert max(map(len, lines)) <= width
+    told = "".join("".join(line.split()) for line in lines)
+    for row in rows:
+        for cell in as_table([row])[1].split():
+            assert cell == "-" or cell in told
+
+
+def test_a_table_that_fits_stays_one() -> None:
+    rows = [("a", "b"), ("1", "2")]
+    assert fitted(rows, frozenset(), 4) == fitted(rows, frozenset(), None) == ["a  b", "1  2"]
+
+
+def test_a_row_that_does_not_fit_is_a_block_with_the_names_of_its_cells() -> None:
+    assert as_table([divergence()], 80) == [
+        "lost_write",
+        "  severity: error  entity: topics  key: orders  ZooKeeper: a=1  KRaft: absent",
+        "  zxid: 0x4d7  offset: 327  status: new  fingerprint: 61d791b5a7e274f4",
+    ]

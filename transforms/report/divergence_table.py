@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transforms.report.printable import ABSENT, key_text, value_text, visible
-from transforms.report.table import aligned
+from transforms.report.table import fitted
 
 # Columns of gold `divergences` that are shown.
 COLUMNS = (
@@ -48,8 +48,8 @@ def as_record(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: json.loads(row[name]) if name in ("key", "zk_value", "kraft_value") else row[name] for name in row}
 
 
-def as_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows of COLUMNS as lines under a heading; without rows no line at all.
+def as_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) -> list[str]:
+    """Rows of COLUMNS as lines under a heading, or as blocks if `width` is too small; without rows no line at all.
 
     A value of more than _CELL characters is shortened in the middle, with the number of characters left out; then a last line
     names the option for whole values.
@@ -57,7 +57,7 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return []
     cells = [_cells(as_record(row)) for row in rows]
-    lines = aligned([_HEAD, *cells], right=frozenset({7, 8}))
+    lines = fitted([_HEAD, *cells], frozenset({7, 8}), width)
     if any("more characters]" in cell for row in cells for cell in row):
         lines.append("(long values are cut here; --format jsonl has them whole)")
     return lines

@@ -11,21 +11,23 @@ from transforms.reconcile.judge import summary
 from transforms.report.compared import counts_of
 from transforms.report.fleet_text import gates_text
 from transforms.report.printable import visible
-from transforms.report.table import aligned
+from transforms.report.table import fitted
 
 _HEAD = ("cluster", "phase", "verdict", "gates", "defects", "lag", "report")
 _BADNESS = ("failed", "errors", "warnings", "clean")
 
 
-def fleet_table(reports: Mapping[str, Report], places: Mapping[str, str], failures: Mapping[str, str]) -> list[str]:
-    """Lines of text, at most one for each cluster and a head: failed ones, then errors, warnings, clean.
+def fleet_table(
+    reports: Mapping[str, Report], places: Mapping[str, str], failures: Mapping[str, str], width: int | None = None
+) -> list[str]:
+    """Lines of text, fit for a terminal of that `width`: failed clusters, then errors, warnings, clean.
 
     `places` are where the reports are, `failures` why there is none.
     """
     rows = [(_rank(report), _row(report, places.get(name, ""))) for name, report in reports.items()]
     rows += [((0, 0, name), (name, "-", "failed", "-", "-", "-", visible(why, 80))) for name, why in failures.items()]
     cells = [tuple(visible(cell, 200) for cell in row) for _, row in sorted(rows)]
-    return aligned([_HEAD, *cells], right=frozenset({4, 5}))
+    return fitted([_HEAD, *cells], frozenset({4, 5}), width)
 
 
 def run_json(

@@ -19,17 +19,18 @@ from transforms.report.fleet_page import (
     since_words,
 )
 from transforms.report.printable import counted, visible
-from transforms.report.table import aligned
+from transforms.report.table import fitted
 
 _HEAD = ("cluster", "verdict", "phase", "kafka", "gates", "defects", "behind", "last runs", "last run", "what is so")
 _MARKS = {"go": "go", "no_go": "NO-GO", "unknown": "?"}
 
 
-def fleet_text(fleet: Fleet, places: Mapping[str, str]) -> list[str]:
-    """Lines of text: the fleet in a sentence, a table, what to do first, and where the worst clusters' reports are."""
+def fleet_text(fleet: Fleet, places: Mapping[str, str], width: int | None = None) -> list[str]:
+    """Lines of text: the fleet in a sentence, a table (fit for a terminal of that `width`), what to do first, and where the worst clusters'
+    reports are."""
     said = banner(fleet)
     lines = [f"{said.word.upper()}: {said.title}", *([f"  {said.sentence}"] if said.sentence else []), ""]
-    lines += aligned([_HEAD, *(_row(cluster) for cluster in fleet.clusters)], right=frozenset({5, 6}))
+    lines += fitted([_HEAD, *(_row(cluster) for cluster in fleet.clusters)], frozenset({5, 6}), width)
     lines += ["", *(f"{name:<28}{visible(text, 200)}" for name, text in fleet_facts(fleet))]
     lines += [f"  {visible(f'{each.name}: {each.unverified}', 600)}" for each in fleet.clusters if each.unverified]
     actions = first_actions(fleet)

@@ -1,7 +1,8 @@
-"""Rows of text as an aligned table for a terminal."""
+"""Rows of text as an aligned table for a terminal, or as blocks where the terminal is too narrow."""
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 
@@ -13,6 +14,38 @@ def aligned(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) 
     """
     widths = [max(map(_width, cells)) for cells in zip(*rows, strict=True)]
     return ["  ".join(_padded(row, widths, right)).rstrip() for row in rows]
+
+
+def fitted(rows: Sequence[Sequence[str]], right: frozenset[int], width: int | None) -> list[str]:
+    """The table, if it is at most `width` wide (None: as wide as it is); else a block of lines for each row, with the names of its cells.
+
+    The first row is the head. Cells are as in `aligned`; those that are empty or `-` are left out of a block.
+    """
+    lines = aligned(rows, right)
+    if width is None or max(map(_width, lines)) <= width:
+        return lines
+    head, *body = rows
+    return [line for row in body for line in _block(head, row, width)]
+
+
+def _block(head: Sequence[str], row: Sequence[str], width: int) -> list[str]:
+    lines = textwrap.wrap(row[0], width) or ["-"]
+    room = max(width - 2, 20)
+    line = ""
+    for name, cell in zip(head[1:], row[1:], strict=True):
+        if cell in ("", "-"):
+            continue
+        piece = f"{name}: {cell}"
+        if line and _width(line) + 2 + _width(piece) > room:
+            lines += _indented(line, room)
+            line = piece
+        else:
+            line = f"{line}  {piece}" if line else piece
+    return [*lines, *_indented(line, room)]
+
+
+def _indented(text: str, room: int) -> list[str]:
+    return [f"  {line}" for line in textwrap.wrap(text, room, subsequent_indent="  ", break_on_hyphens=False)]
 
 
 def _padded(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> list[str]:
