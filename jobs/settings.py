@@ -29,7 +29,6 @@ from jobs.exit import UsageError
 from jobs.places import GivenPlace, Place, place_of
 from jobs.yaml_file import read_yaml
 from schemas.gates import GateName
-from transforms.features.levels import known_release
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
 from transforms.reconcile.judge.thresholds import JudgeLimits
@@ -335,12 +334,6 @@ def _no_folder(name: str) -> str:
     return name
 
 
-def _release(name: str) -> str:
-    # Of another release neither rules nor known defects are known.
-    known_release(name)
-    return name
-
-
 def _time_with_zone(given: object, validate: ValidatorFunctionWrapHandler) -> object:
     try:
         # pydantic takes a number, such as a date without its hyphens, for seconds since 1970.
@@ -378,7 +371,7 @@ class Settings(Strict):
     kraft: KraftSettings | None = None
     # When ZooKeeper and the log were read, if not now: `data`, or a time with its zone.
     as_of: Annotated[Literal["data"] | AwareDatetime | None, WrapValidator(_time_with_zone)] = None
-    kafka_version: Annotated[str, AfterValidator(_release)] | None = None
+    kafka_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None = None
     secrets: SecretSettings = SecretSettings()
     properties: PropertySettings = PropertySettings()
     thresholds: Thresholds = Thresholds()
