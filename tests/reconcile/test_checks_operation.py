@@ -13,6 +13,7 @@ from schemas.checks import KRAFT, Phase
 from schemas.checks.codes import (
     ACL_PRINCIPAL,
     ACL_TWICE,
+    CHURN,
     CIDR_DENY,
     CLEAR_REMOVED,
     CONFIG_SKIPPED,
@@ -24,6 +25,7 @@ from schemas.checks.codes import (
     ELR_NO_REPLICA,
     ELR_WAITING,
     FEW_ITERATIONS,
+    LAST_KNOWN_FENCED,
     LOSSY_ELECTION,
     NO_LEADER_FOR_GOOD,
     ONE_RACK,
@@ -472,8 +474,10 @@ def without_a_time() -> Facts:
 @pytest.mark.parametrize(
     ("check_id", "code"),
     [
+        ("ISR-08", CHURN),
         ("ISR-11", RECOVERING_LONG),
         ("ISR-12", LOSSY_ELECTION),
+        ("ELR-02", LAST_KNOWN_FENCED),
         ("RAS-01", REASSIGNING_LONG),
         ("SEC-09", TOKEN_EXPIRED),
         ("DIR-04", DIRECTORY_UNKNOWN),
@@ -485,7 +489,17 @@ def test_what_goes_by_time_is_unknown_without_one(check_id: str, code: str) -> N
     assert verdict(check_id, replace(without_a_time(), findings={code: Sample(1, ("one",))})).verdict == "warn"
 
 
-@pytest.mark.parametrize("check_id", ["SEC-07", "DIR-01", "DIR-02", "DIR-04"])
+@pytest.mark.parametrize("check_id", ["ISR-07", "DUR-13"])
+def test_so_are_the_epochs_of_shrinking_isrs_without_one(check_id: str) -> None:
+    """They are looked for in the partitions' history, as all that is compared with the present."""
+    now = test_checks.dual_write()
+    copies = [replace(each, last_append_time=None) for each in now.copies]
+    without = replace(now, copies=copies, plan=plan_read(copies))
+    assert (verdict(check_id, now).verdict, verdict(check_id, without).verdict) == ("pass", "unknown")
+    assert verdict(check_id, replace(without, findings={"DUR-13": Sample(1, ("one",))})).verdict in ("fail", "warn")
+
+
+@pytest.mark.parametrize("check_id", ["SEC-07", "DIR-01", "DIR-02", "DIR-03", "DIR-04"])
 def test_what_goes_by_level_is_unknown_without_one(check_id: str) -> None:
     assert verdict(check_id, kraft(features={"group.version": 1})).verdict == "unknown"
 

@@ -11,7 +11,7 @@ from schemas.report import DivergenceRow
 from transforms.kraft.release import before, outside_migration
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brokers
-from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_time, in_tables, sampled
 from transforms.reconcile.judge.deltas import AFTER_QUOTAS, QUOTAS, dropped_behind, lost
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
 from transforms.reconcile.judge.liveness import LivenessState, ends_long_before, liveness
@@ -277,7 +277,7 @@ CHECKS: dict[str, CheckFunction] = {
     "DUR-10": _constant_level,
     "DUR-11": _one_mode,
     "DUR-12": _one_process,
-    "DUR-13": in_tables("DUR-13"),
+    "DUR-13": by_time(in_tables("DUR-13")),
     "DUR-14": _topic_identity,
     "DUR-15": _producer_ids,
     "DUR-16": in_tables("DUR-16"),

@@ -407,7 +407,7 @@ CHECKS: dict[str, CheckFunction] = {
     "LOG-03": _batches,
     "LOG-04": _goes_on,
     "ELR-01": _elr_configs,
-    "ELR-02": in_tables(LAST_KNOWN_FENCED),
+    "ELR-02": by_time(in_tables(LAST_KNOWN_FENCED)),
     "CFG-01": _removed_configs,
     "CFG-02": in_tables(UNCLEAN_LEADERLESS),
     "CFG-04": in_tables("CFG-04"),

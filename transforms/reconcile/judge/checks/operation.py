@@ -238,6 +238,6 @@ CHECKS: dict[str, CheckFunction] = {
     "SHR-01": _share_state,
     "SHR-02": _dead_letters,
     "CFG-03": _gone,
-    "DIR-03": in_tables(CORDONED),
+    "DIR-03": by_level(in_tables(CORDONED)),
     "DIR-04": by_level(by_time(in_tables(DIRECTORY_UNKNOWN))),
 }
