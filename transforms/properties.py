@@ -42,6 +42,8 @@ DROPPED_IN_4 = (
     "offsets.commit.required.acks",
     "auto.include.jmx.reporter",
 )
+# Of the listeners and of security.inter.broker.protocol (`KafkaConfig`).
+DEFAULT_LISTENER = "PLAINTEXT"
 _PORT = re.compile(r":[0-9]+$")
 
 
@@ -61,10 +63,11 @@ class Ensemble:
 class NodeSettings:
     """A node's settings of roles, ZooKeeper, the quorum, listeners and protocol; empty where the file has none.
 
-    `voters` and `bootstrap_servers` are those of the quorum, spelled as in the file, `listeners` and `advertised` names of
-    listeners. `security_map` is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of
-    FORMAT_SETTINGS that the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, never their values.
-    `min_isr` is min.insync.replicas, None when the file does not set it; `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
+    `voters` and `bootstrap_servers` are those of the quorum, spelled as in the file, `listeners` and `advertised` names
+    of listeners. `listeners` and `inter_broker_listener` are Kafka's defaults where the file has none. `security_map`
+    is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of FORMAT_SETTINGS that
+    the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, never their values. `min_isr` is
+    min.insync.replicas, None when the file does not set it; `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -72,10 +75,10 @@ class NodeSettings:
     voters: frozenset[str] = frozenset()
     bootstrap_servers: frozenset[str] = frozenset()
     controller_listeners: tuple[str, ...] = ()
-    listeners: frozenset[str] = frozenset()
+    listeners: frozenset[str] = frozenset({DEFAULT_LISTENER})
     advertised: frozenset[str] = frozenset()
     security_map: Mapping[str, str] | None = None
-    inter_broker_listener: str | None = None
+    inter_broker_listener: str = DEFAULT_LISTENER
     inter_broker_protocol: str | None = None
     log_dirs: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
@@ -162,7 +165,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         voters=frozenset(_list(values.get("controller.quorum.voters"))),
         bootstrap_servers=frozenset(_list(values.get("controller.quorum.bootstrap.servers"))),
         controller_listeners=tuple(name.upper() for name in _list(values.get("controller.listener.names"))),
-        listeners=_listener_names(values.get("listeners")),
+        listeners=_listener_names(values.get("listeners", f"{DEFAULT_LISTENER}://:9092")),
         advertised=_listener_names(values.get("advertised.listeners")),
         security_map=None if given is None else _security_map(given),
         inter_broker_listener=_inter_broker_listener(values),
@@ -188,10 +191,10 @@ def _security_map(text: str) -> Mapping[str, str]:
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
 
 
-def _inter_broker_listener(values: Mapping[str, str]) -> str | None:
+def _inter_broker_listener(values: Mapping[str, str]) -> str:
     """The listener that brokers and controllers reach brokers at: by its name, or that of its protocol."""
     named = values.get("inter.broker.listener.name", "").strip().upper()
-    return named or values.get("security.inter.broker.protocol", "").strip().upper() or None
+    return named or values.get("security.inter.broker.protocol", "").strip().upper() or DEFAULT_LISTENER
 
 
 def meta_properties(location: str, text: str) -> MetaProperties:

@@ -127,6 +127,17 @@ def test_a_broker_that_could_not_migrate(old: str, new: str, told: str) -> None:
     assert judge_gates(run_checks(facts), facts)["start"].verdict == "no_go"
 
 
+def test_listeners_that_no_file_names_are_plaintext() -> None:
+    """`SocketServerConfigs.LISTENERS_DEFAULT`, and the default of security.inter.broker.protocol (`KafkaConfig`)."""
+    unnamed = [changed(text, "inter.broker.listener.name=INTERNAL", "") for text in CONTROLLERS]
+    told = verdicts(with_files(unnamed, BROKERS))["CONF-02"]
+    assert "it has no listener PLAINTEXT, at which the controllers reach brokers" in told.evidence[0]
+    listeners = "listeners=INTERNAL://:9092,CLIENTS://:9094\nadvertised.listeners=INTERNAL://b0:9092,CLIENTS://b0:9094"
+    silent = [changed(text, listeners, "") for text in BROKERS]
+    assert "it has no listener INTERNAL" in verdicts(with_files(CONTROLLERS, silent))["CONF-02"].evidence[0]
+    assert verdicts(with_files(unnamed, silent))["CONF-02"].verdict == "pass"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "verdict", "told"),
     [

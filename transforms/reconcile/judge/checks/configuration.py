@@ -69,9 +69,8 @@ def _brokers(facts: Facts) -> Outcome:
     files = facts.properties.brokers
     if not files:
         return unknown("give the brokers' property files (properties.brokers)")
-    wanted = {file.settings.inter_broker_listener for file in facts.properties.controllers}
-    wanted_names = sorted(name for name in wanted if name is not None)
-    problems = [f"{_who('broker', file)}: {text}" for file in files for text in _of_broker(file, wanted_names)]
+    wanted = sorted({file.settings.inter_broker_listener for file in facts.properties.controllers})
+    problems = [f"{_who('broker', file)}: {text}" for file in files for text in _of_broker(file, wanted)]
     absent = zookeeper_brokers(facts) - {file.node_id for file in files}
     if absent and not problems:
         return unknown(f"give the property file of broker {listed_ids(absent)} (properties.brokers)")
@@ -94,7 +93,7 @@ def _of_broker(file: NodeProperties, wanted: Sequence[str]) -> Iterator[str]:
             yield f"listener.security.protocol.map has no controller listener {name}"
     reachable = settings.advertised or settings.listeners
     for name in wanted:
-        if reachable and name not in reachable:
+        if name not in reachable:
             yield f"it has no listener {name}, at which the controllers reach brokers (inter.broker.listener.name)"
     yield from _protocol(settings)
 
