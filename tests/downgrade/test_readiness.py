@@ -16,6 +16,7 @@ from tests.downgrade.trees import TreeEvidence, of_tree
 from tests.features.clusters import cluster
 from tests.isr.logs import log_records
 from tests.reconcile.kraft_clusters import kraft
+from tests.reconcile.test_checks import zookeeper_alone
 from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
     BY_FEATURE,
@@ -43,7 +44,7 @@ from transforms.downgrade.readiness import (
 )
 from transforms.features.matrix import BROKER, CONTROLLER, Node
 from transforms.features.update import Cluster
-from transforms.reconcile.judge.facts import Sample
+from transforms.reconcile.judge.facts import ReplicaUse, Sample
 from transforms.reconcile.judge.kip_tables import settings_of, state_of
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
@@ -123,10 +124,22 @@ def test_without_property_files_the_tree_tells_what_it_can() -> None:
     assert readiness(newer, (3, 2)).verdict is LineOutcome.BLOCKED
     assert any(line.evidence == "/feature has version 2" for line in readiness(newer, (3, 2)).lines)
     assert readiness(newer, (3, 6)).verdict is LineOutcome.UNKNOWN
+    # Features came with 2.7.
+    enabled = replace(blind, feature_znode=FeatureZnode(1, True))
+    assert [outcomes(readiness(enabled, target), IBP) for target in ((2, 6), (2, 7))] == [{"blocked"}, {"unknown"}]
     one_of_two = replace(ZK, znode_versions={0: 5, 1: 5})
     assert readiness(one_of_two, (3, 6)).verdict is LineOutcome.UNKNOWN
     # Which brokers there are is in /brokers/ids alone.
     assert outcomes(readiness(replace(ZK, znode_versions=None), (3, 6)), IBP) == {"unknown"}
+
+
+def test_a_broker_that_is_down_has_told_no_protocol() -> None:
+    """It is in no znode of /brokers/ids, but in the assignments."""
+    answers: dict[str, list[Any]] = {"formats": [], "feature_znode": []}
+    facts = replace(zookeeper_alone(), brokers_in_zookeeper=[{"broker_id": 0}], replicas=[ReplicaUse(1, 10, ())])
+    for files, outcome in (({0: {IBP: "3.6"}}, "unknown"), ({0: {IBP: "3.6"}, 1: {IBP: "3.6"}}, "safe")):
+        state = state_of(answers, facts, None, (3, 9), files)
+        assert outcomes(readiness(state, (3, 8)), IBP) == {outcome}
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,10 @@ class KnownCluster:
     `seen` has the rows of each ledger format that the tables show (a format that was looked for and not found has a
     total of 0, one that was not looked for is absent). `protocols` are brokers' inter.broker.protocol.version as levels
     of metadata.version, which brokers in ZooKeeper mode tell when they migrate. `znode_versions` are those of
-    `/brokers/ids`. `configurations` are brokers' property files. `migrated_at` is the offset of the record that finished
-    the migration. `configured` and `directory_ids` are those of `transforms.features.update.Cluster`. `unread` counts the
-    places of the log that are damaged, `unknown_records` is true if it has records that this audit does not know.
+    `/brokers/ids`, 0 for a broker with replicas that is not there. `configurations` are brokers' property files.
+    `migrated_at` is the offset of the record that finished the migration. `configured` and `directory_ids` are those of
+    `transforms.features.update.Cluster`. `unread` counts the places of the log that are damaged, `unknown_records` is
+    true if it has records that this audit does not know.
     """
 
     mode: MetadataMode

@@ -205,7 +205,9 @@ def feature_znode_of(answers: Rows) -> FeatureZnode | None:
 
 
 def _znode_versions(facts: Facts) -> dict[int, int]:
-    return {row["broker_id"]: row.get("znode_version") or 0 for row in facts.brokers_in_zookeeper}
+    """Of each broker; 0 is unknown, as that of a broker that has replicas and is down."""
+    running = {row["broker_id"]: row.get("znode_version") or 0 for row in facts.brokers_in_zookeeper}
+    return {use.broker_id: 0 for use in facts.replicas} | running
 
 
 def configurations_of(properties: PropertyFiles) -> Configurations | None:

@@ -22,7 +22,7 @@ from transforms.features import matrix, update
 from transforms.features.levels import MINIMUM_4X, highest_of, latest_of, lowest_of, release_tuple
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, in_tables, sampled
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
 from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import Facts, Voter
