@@ -140,6 +140,8 @@ def test_a_cluster_before_its_controllers_is_not_judged_by_what_only_they_have()
         "FEATURE-DATA",
         "START-13",
         "START-14",
+        "QUOTA-KEY",
+        "QUOTA-VALUE",
     ],
 )
 def test_a_znode_that_stops_the_load_or_is_left_out_closes_the_start(code: str) -> None:

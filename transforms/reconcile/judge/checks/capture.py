@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.checks.codes import CONFIG_SKIPPED, POISON
 from schemas.classes import LAG
-from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
+from schemas.zookeeper.findings import FINDINGS, STOP_THE_FULL_SYNC, STOP_THE_LOAD
 from transforms.kraft.quorum import foreign_copies
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, not_applicable, passed, unknown
@@ -180,7 +180,7 @@ def _as_the_checkpoint(facts: Facts) -> Outcome:
 _OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "TORN-ENTRY", "TREE-", "UNKNOWN-PATH")
 # What the checks of the start judge while the load is still to come. Later the next full sync reads these znodes, and a rollback's
 # brokers.
-_OF_THE_START = (*STOP_THE_LOAD, "START-13", "START-14")
+_OF_THE_START = (*STOP_THE_LOAD, *STOP_THE_FULL_SYNC, "START-13", "START-14")
 _CODES = ("START-13", "START-14", *(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *POISON)
 
 

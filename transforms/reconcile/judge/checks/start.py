@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import OFFLINE_BY_BROKER, TO_DECODE, UNDER_REPLICATED
 from schemas.kraft.metadata_versions import level_name
-from schemas.zookeeper.findings import STOP_THE_LOAD
+from schemas.zookeeper.findings import STOP_THE_FULL_SYNC, STOP_THE_LOAD
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, listed_ids, not_applicable, unknown
 from transforms.reconcile.compare.exposure import affecting
@@ -229,7 +229,7 @@ CHECKS: dict[str, CheckFunction] = {
     "START-10": _protocols,
     "START-11": _distinct_ids,
     "START-12": in_tables("START-12"),
-    "START-13": in_tables("START-13"),
+    "START-13": in_tables("START-13", *STOP_THE_FULL_SYNC),
     "START-14": in_tables("START-14"),
     "START-15": _encoder_secrets,
     "START-16": _led,
