@@ -56,12 +56,12 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "DUR-06",
-        "ZooKeeper can store every configuration",
+        "ZooKeeper can store every configuration and ACL",
         ("dual_write",),
         DURING,
-        "Delete the client metrics subscriptions listed, and create no new ones until the migration is finalised. "
+        "Delete the client metrics subscriptions and the ACLs listed, and create no new ones until the migration is finalised. "
         "With them, the full sync after the next controller failover cannot finish.",
-        "ZkConfigMigrationClient; S§5.2",
+        "ZkConfigMigrationClient, ZkAclMigrationClient; S§5.2",
         needs=KRAFT_ONLY,
     ),
     check(

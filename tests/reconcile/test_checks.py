@@ -524,6 +524,12 @@ def verdicts(facts: Facts) -> dict[str, CheckResult]:
     return {result.id: result for result in run_checks(facts)}
 
 
+def test_an_acl_that_zookeeper_has_no_place_for_stops_every_full_sync() -> None:
+    """`ZkAclMigrationClient.writeResourceAcls`: the name's first part is no folder, so that the create fails, each time."""
+    facts = tables(dual_write(), "RB-07").fails
+    assert (verdicts(facts)["DUR-06"].verdict, verdicts(facts)["RB-07"].verdict) == ("fail", "warn")
+
+
 def test_every_check_has_a_function_and_both_cases() -> None:
     ids = [check.id for check in CHECKS]
     assert len(set(ids)) == len(ids)

@@ -37,6 +37,7 @@ ACL = {"resource_name": "pay", "principal": "User:x", "host": "*", "operation": 
             {**ACL, "resource_type": "TRANSACTIONAL_ID", "pattern_type": "PREFIXED"},
             ["/kafka-acl-extended/prefixed/TransactionalId/pay"],
         ),
+        ("acls", {**ACL, "resource_type": "GROUP", "pattern_type": "LITERAL", "resource_name": "team/app"}, []),
         ("delegation_tokens", {"token_id": "x"}, ["/delegation_token/tokens/x"]),
         ("producer_ids", {}, ["/latest_producer_id_block"]),
         ("features", {"feature": "f"}, []),

@@ -78,4 +78,5 @@ def _quota(names: Mapping[str, str | None]) -> tuple[str, ...]:
 def _acl(key: Mapping[str, Any]) -> tuple[str, ...]:
     folder = _ACL_FOLDERS.get(key["resource_type"])
     root = "/kafka-acl" if key["pattern_type"] == "LITERAL" else f"/kafka-acl-extended/{key['pattern_type'].lower()}"
-    return () if folder is None else (f"{root}/{folder}/{key['resource_name']}",)
+    # Names are not encoded: ZooKeeper has no place for one with a slash.
+    return () if folder is None or "/" in key["resource_name"] else (f"{root}/{folder}/{key['resource_name']}",)

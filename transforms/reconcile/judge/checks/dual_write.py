@@ -106,7 +106,7 @@ def _no_defects(facts: Facts) -> Outcome:
 
 def _mirrored_kinds(facts: Facts) -> Outcome:
     """DUR-06."""
-    return sampled(facts.unmirrored_configs)
+    return sampled(facts.unmirrored_configs, facts.found("RB-07"))
 
 
 def _loaded_once(facts: Facts) -> Outcome:
