@@ -37,6 +37,8 @@ CLEAR_UNKNOWN = "CLEAR-UNKNOWN"
 CLEAR_REMOVED = "CLEAR-REMOVED"
 # A configuration that Kafka skips on replay from 4.3 on, and so leaves out of its checkpoints (CAP-08 before 4.3).
 CONFIG_SKIPPED = "CONFIG-SKIPPED"
+# A configuration that a removed topic left in the checkpoint of a node (CFG-03).
+CONFIG_LEFT = "CONFIG-LEFT"
 # What a rolling restart does to a partition: of an internal topic, of another; offline, or without acks=all (UPG-04).
 RESTART_INTERNAL = "RESTART-INTERNAL"
 RESTART_OFFLINE = "RESTART-OFFLINE"

@@ -152,12 +152,15 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "CFG-03",
-        "No broker that is gone has a configuration of its own",
+        "No broker or topic that is gone has a configuration of its own",
         (),
         IN_KRAFT,
         "Delete the configurations of the brokers listed: `kafka-configs.sh --alter --entity-type brokers "
-        "--entity-name N --delete-config`. A new broker with the same id would get them.",
-        "KIP-226; S§8.6",
+        "--entity-name N --delete-config`. A new broker with the same id would get them. For a topic listed that is gone, "
+        "create one of that name and delete it again. For one that was created again, set each configuration listed and "
+        "delete it again: nodes that start with the checkpoint have it, the others do not. It is listed until Kafka has "
+        "removed the checkpoint.",
+        "KIP-226; ConfigurationsDelta; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

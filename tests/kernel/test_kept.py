@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.checks.codes import CONFIG_LEFT, CONFIG_SKIPPED
 from schemas.replayed import FORMAT
 from tests.kernel.logs import AnyLog, Outcome, Row, batch, checkpoint_of, cut, plan, run
 from tests.kernel.test_findings import acl, broker, change, made, producer_ids, row, topic
@@ -196,6 +196,46 @@ def test_a_configuration_that_kafka_skips_has_a_code_of_its_own() -> None:
         (CONFIG_SKIPPED, 'configs ["TOPIC", "a", "message.format.version"]'),
         ("CAP-08", 'configs ["BROKER", "1", "no.such.key"]'),
     }
+
+
+GONE = row("REMOVE_TOPIC_RECORD", {"topicId": "G"})
+OF_GONE = config(2, "g", "retention.ms")
+OF_GONE_DELETED = row("CONFIG_RECORD", {**json.loads(OF_GONE["data"]), "value": None})
+LIFE = [topic("g", "G"), OF_GONE, GONE]
+AGAIN = [topic("g", "H"), made("H")]
+
+
+@pytest.mark.parametrize(
+    ("before", "held", "code"),
+    [
+        (LIFE, [OF_GONE], CONFIG_LEFT),
+        ([], [OF_GONE], CONFIG_LEFT),
+        ([*LIFE, *AGAIN], [*AGAIN, OF_GONE], CONFIG_LEFT),
+        ([*LIFE, *AGAIN], [*AGAIN, config(2, "g", "retention.bytes")], "CAP-08"),
+        ([*AGAIN, OF_GONE, OF_GONE_DELETED], [*AGAIN, OF_GONE], "CAP-08"),
+        (AGAIN, [*AGAIN, OF_GONE], "CAP-08"),
+    ],
+)
+def test_configurations_that_a_removed_topic_left_in_a_checkpoint_have_a_code_of_their_own(
+    before: list[Row], held: list[Row], code: str
+) -> None:
+    """`ConfigurationsDelta` keeps them if the topic was made and removed in one delta, as when a controller starts (seen in 3.8.1)."""
+    found = differing([*HELD, *held], before=[*before, *BEFORE])
+    assert {(each, detail) for each, _, detail, _ in found} == {(code, MISSING)}
+
+
+@pytest.mark.parametrize("again", [[], AGAIN])
+def test_what_a_topic_left_in_the_checkpoint_that_the_log_begins_with_is_no_difference_to_others(
+    again: list[Row],
+) -> None:
+    rows = [{**each, "offset": 50 + place} for place, each in enumerate([*LATER, *again])]
+    end = 50 + len(rows)
+    checkpoints = {50: checkpoint_of([*HELD, OF_GONE]), end: checkpoint_of([*HELD, *LATER, *again])}
+    later = plan(end, start=50, base=50, checkpoints=checkpoints)
+    found = run(later, [batch(rows)])
+    assert {(each["code"], each["detail"]) for each in found.differences} == {(CONFIG_LEFT, MORE)}
+    alone = set() if again else {(CONFIG_LEFT, 'configs ["TOPIC", "g", "retention.ms"]', "offset 49")}
+    assert {(each["code"], each["subject"], each["place"]) for each in found.findings} == alone
 
 
 def test_a_topic_that_was_removed_is_not_compared() -> None:

@@ -170,6 +170,13 @@ FINDINGS: list[Row] = [
         "detail": "differ",
         "place": "checkpoint 5",
     },
+    {
+        "source": "kraft",
+        "code": "CONFIG-LEFT",
+        "subject": 'configs ["TOPIC", "gone", "retention.ms"]',
+        "detail": "in the checkpoint, not in the replay",
+        "place": "checkpoint 5",
+    },
     {"source": "zookeeper", "code": "CONFIG-COST", "subject": "0", "detail": "too dear", "place": "/config/brokers/0"},
 ]
 OPERATIONS: list[Row] = [

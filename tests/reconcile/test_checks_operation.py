@@ -16,6 +16,7 @@ from schemas.checks.codes import (
     CHURN,
     CIDR_DENY,
     CLEAR_REMOVED,
+    CONFIG_LEFT,
     CONFIG_SKIPPED,
     CORDONED,
     DEAD_LETTER_MISSING,
@@ -647,6 +648,16 @@ def test_what_zookeeper_still_holds_of_a_broker_after_finalising_is_nobodys() ->
     in_the_log = replace(facts, configured_in_kraft=gone)
     assert verdict("CFG-03", in_the_log).evidence == ["broker 9 is not registered"]
     assert facts.collected >= {KRAFT}
+
+
+def test_what_a_removed_topic_left_in_a_checkpoint_is_a_warning_and_no_fault_of_the_copy() -> None:
+    left = 'configs ["TOPIC", "orders", "retention.ms"]: in the checkpoint, not in the replay (checkpoint 31)'
+    facts = kraft(findings={CONFIG_LEFT: Sample(1, (left,))}, configured_in_kraft=frozenset({9}))
+    assert verdict("CAP-08", facts).verdict == "pass"
+    assert (verdict("CFG-03", facts).verdict, verdict("CFG-03", facts).evidence) == (
+        "warn",
+        ["broker 9 is not registered", left],
+    )
 
 
 def test_a_controller_may_have_a_configuration_of_its_own() -> None:

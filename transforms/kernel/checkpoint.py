@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.checks.codes import CONFIG_LEFT, CONFIG_SKIPPED
 from schemas.kraft.kept_configs import KEPT_CONFIGS
 from schemas.kraft.metadata_versions import DEFAULT_LEVEL, SNAPSHOT_KEEPS_FROM
 from transforms.kernel.cold import Row
 from transforms.kernel.fold import Fold, findings_table
-from transforms.kernel.layout import NAME, Longs
+from transforms.kernel.layout import MADE, NAME, REMOVED, Longs
 from transforms.kernel.partitions import Partitions
 from transforms.kernel.topics import Finding
 
@@ -37,7 +37,8 @@ def differences(replayed: Fold, checkpoint: Fold, offset: int, level: int | None
 
     Both are of one shard. `offset` is the checkpoint's (exclusive), `level` its metadata.version, `elr` whether
     eligible leader replicas are on: without, a checkpoint has none (`PartitionRegistration.toRecord`). Equal states give no row. A
-    configuration that Kafka skips from 4.3 on has a code of its own (CONFIG_SKIPPED).
+    configuration that Kafka skips from 4.3 on has a code of its own (CONFIG_SKIPPED), and so has one that a removed topic left
+    behind (CONFIG_LEFT).
     """
     known = DEFAULT_LEVEL if level is None else level
     found = [
@@ -104,7 +105,28 @@ def _brokers(fold: Fold) -> dict[str, str | None]:
 def _cold(replayed: Fold, checkpoint: Fold, level: int) -> Found:
     mine, theirs = _by_entity(replayed, level), _by_entity(checkpoint, level)
     for entity in sorted(mine.keys() | theirs.keys()):
-        yield from _rows(entity, mine.get(entity, {}), theirs.get(entity, {}))
+        for code, _, key, detail in _rows(entity, mine.get(entity, {}), theirs.get(entity, {})):
+            sides = (checkpoint, replayed) if detail == _MISSING else (replayed, checkpoint)
+            left = entity == _CONFIGS and detail != _DIFFERENT and _is_left(key, *sides)
+            yield CONFIG_LEFT if left else code, entity, key, detail
+
+
+def _is_left(key: str, side: Fold, other: Fold) -> bool:
+    """A configuration of one side alone that a removed topic left behind: its topic is not there, or was made after it.
+
+    `ConfigurationsDelta.replay(RemoveTopicRecord)` keeps what the same delta set, as when a node starts; `other` is a log in which
+    the topic was removed with it.
+    """
+    kind, topic, _ = json.loads(key)
+    if kind != "TOPIC":
+        return False
+    row, topics = side.cold.rows[_CONFIGS, key], other.topics
+    before = other.cold.rows.get((_CONFIGS, key))
+    made = side.topics.longs[side.topics.living(topic), MADE]
+    went = topics.longs[: len(topics.ids), REMOVED]
+    return bool((row.at.offset < made).all()) or (
+        before is not None and before.text == row.text and before.at.offset in went
+    )
 
 
 def _by_entity(fold: Fold, level: int) -> dict[str, dict[str, str | None]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -87,6 +87,12 @@ class Cold:
         """What removing a topic removes beside it (`ConfigurationControlManager.deleteTopicConfigs`)."""
         for key in self._configs_of.get(topic, ()):
             self._set(key, Row(self.rows[key].text, True, at, self.rows[key].created))
+
+    def configs_without(self, topics: Container[str]) -> Iterator[tuple[str, Row]]:
+        """Keys and rows of the configurations that topics other than these have."""
+        for topic, keys in self._configs_of.items():
+            if topic not in topics:
+                yield from ((key[1], self.rows[key]) for key in keys if not self.rows[key].removed)
 
     def _set(self, key: Key, row: Row) -> None:
         if self.watch is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
+    CONFIG_LEFT,
     CORDONED,
     DEAD_LETTER_MISSING,
     DEAD_LETTER_PREFIX,
@@ -28,7 +29,7 @@ from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_a
 from transforms.reconcile.judge.checks.finish import far_behind, why_lag_is_unknown
 from transforms.reconcile.judge.checks.isr import has_dynamic_min_isr, without_static_min_isr
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
-from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.facts import Facts, Sample
 
 _HOUR = 3_600_000
 # Below it `eligible.leader.replicas.version` can't be finalised (`EligibleLeaderReplicasVersion.ELRV_1`).
@@ -212,7 +213,8 @@ def _dead_letters(facts: Facts) -> Outcome:
 def _gone(facts: Facts) -> Outcome:
     """CFG-03, by the log alone: what ZooKeeper still has after finalising does not count.
 
-    A controller may have configurations of its own, too (`QuorumController.ConfigResourceExistenceChecker`).
+    A controller may have configurations of its own, too (`QuorumController.ConfigResourceExistenceChecker`). What a removed topic
+    left is in the checkpoints of single nodes (`ConfigurationsDelta`).
     """
     if facts.configured_in_kraft is None:
         return unknown("the brokers' configurations were not read")
@@ -220,7 +222,8 @@ def _gone(facts: Facts) -> Outcome:
         return unknown("the brokers registered in the log were not read")
     registered = {row["broker_id"] for row in facts.brokers_in_kraft if row.get("source", KRAFT) == KRAFT}
     nodes = registered | set(facts.voters) | {row["controller_id"] for row in facts.controllers}
-    return found(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - nodes))
+    gone = tuple(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - nodes))
+    return sampled(Sample(len(gone), gone), facts.found(CONFIG_LEFT))
 
 
 CHECKS: dict[str, CheckFunction] = {
