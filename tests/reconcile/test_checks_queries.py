@@ -457,7 +457,7 @@ def test_unclean_elections_are_allowed_however_true_is_spelled() -> None:
     partitions = [{**PARTITION, "topic": name, "source": "kraft", "leader": -1} for name in spelled]
     topic = {"source": "kraft", "resource_type": "TOPIC", "config": "unclean.leader.election.enable"}
     configs = [{**topic, "resource_name": name, "value": value} for name, value in spelled.items()]
-    found = kraft_queries.unclean_leaderless(
-        table("partitions", partitions), table("configs", configs), everywhere=False
-    )
+    asked = (table("partitions", partitions), table("configs", configs))
+    found = kraft_queries.unclean_leaderless(*asked, [2, 3], everywhere=False)
     assert {text.split("/")[0] for text in found["text"]} == {"a", "b"}
+    assert kraft_queries.unclean_leaderless(*asked, [3], everywhere=True).is_empty(), "nobody could be elected"

@@ -134,7 +134,7 @@ def violations(
     if health.log_end_ms is not None and history is not None:
         yield history_violations(history, kraft, health.present)
     if health.leaderless:
-        yield unclean_leaderless(kraft, configs, everywhere=health.unclean)
+        yield unclean_leaderless(kraft, configs, health.at_work, everywhere=health.unclean)
 
 
 def _name() -> pl.Expr:
@@ -333,17 +333,21 @@ def fallen_epochs(now: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     return broken(both, [RowRule("ISR-15", leader | version, text)])
 
 
-def unclean_leaderless(partitions: pl.DataFrame, configs: pl.DataFrame, *, everywhere: bool) -> pl.DataFrame:
+def unclean_leaderless(
+    partitions: pl.DataFrame, configs: pl.DataFrame, at_work: Sequence[int], *, everywhere: bool
+) -> pl.DataFrame:
     """CFG-02: KRaft's partitions without a leader though unclean elections are allowed for them: columns VIOLATIONS.
 
-    `everywhere` is true if the cluster allows them for topics without their own setting.
+    A replica is running: else there is nobody to elect (`PartitionChangeBuilder.electAnyLeader`). `everywhere` is true if the
+    cluster allows them for topics without their own setting.
     """
     of_topics = (pl.col("resource_type") == "TOPIC") & (pl.col("config") == UNCLEAN)
     own = configs.filter((pl.col("source") == KRAFT) & of_topics).select(
         pl.col("resource_name").alias("topic"),
         (pl.col("value").str.strip_chars().str.to_lowercase() == "true").alias("own"),
     )
-    rows = partitions.filter(pl.col("leader") == -1).join(own, on="topic", how="left")
+    idle = except_ids("replicas", at_work).list.len() == pl.col("replicas").list.len()
+    rows = partitions.filter((pl.col("leader") == -1) & ~idle).join(own, on="topic", how="left")
     text = said("{}/{} has no leader, and unclean elections are allowed", "topic", "partition")
     return broken(rows, [RowRule(UNCLEAN_LEADERLESS, pl.col("own").fill_null(everywhere), text)])
 
