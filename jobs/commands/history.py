@@ -164,7 +164,9 @@ def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit gates`."""
     add_warehouse_arguments(parser)
     add_run_argument(parser)
-    parser.add_argument("--gate", choices=GATES, help="only this gate; exits with 20 unless it is GO")
+    parser.add_argument(
+        "--gate", choices=GATES, help="only this gate; exits with 20 unless it is GO in the run that is printed"
+    )
     parser.add_argument(
         "--allow-unknown",
         action="store_true",

@@ -116,6 +116,11 @@ def not_halfway() -> Iterator[None]:
                 raise each.stopped
 
 
+def is_stop_due() -> bool:
+    """True if a stop was asked for that `not_halfway` delays: what has not begun must not begin."""
+    return any(each.put_off and each.stopped is not None for each in _armed)
+
+
 def _end(stopped: Stopped) -> None:
     print_reason(stopped)
     sys.stderr.flush()

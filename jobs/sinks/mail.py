@@ -20,23 +20,19 @@ from email.utils import format_datetime
 
 from jobs.addresses import mail_domain
 from jobs.settings import MailSettings, secret_from_environment
+from jobs.sinks.attempts import NotSentError, repeated
 from jobs.sinks.deadline import within
 from schemas.report import Report
 from transforms.report.printable import visible
 
 TIMEOUT_SECONDS = 30.0
-FIRST_PAUSE_SECONDS = 2.0
 # A mail may take so many times the timeout of its single steps.
 _WHOLE_MAIL = 10.0
 _NO_ANSWER = "the server did not answer in time; check `host`, `port` and the firewall"
 
 
-class MailError(Exception):
-    """The mail was not sent; the text is one line: which server, why, what to do. `passing`: it may go through later."""
-
-    def __init__(self, text: str, *, passing: bool = False) -> None:
-        super().__init__(text)
-        self.passing = passing
+class MailError(NotSentError):
+    """The mail was not sent; the text is one line: which server, why, what to do."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,8 @@ def send(
     when the server can't be reached, trusted or satisfied, and UsageError when an environment variable the settings name is not
     set.
     """
-    for attempt in range(1, settings.attempts + 1):
+
+    def once() -> SentMail:
         try:
             return within(
                 _WHOLE_MAIL * timeout_seconds, lambda: _send_once(message, settings, context, timeout_seconds)
@@ -70,11 +67,8 @@ def send(
         except TimeoutError:
             # Not tried again: the server may still take this one.
             raise MailError(f"mail to {settings.host}:{settings.port} not sent: {_NO_ANSWER}") from None
-        except MailError as error:
-            if not error.passing or attempt == settings.attempts:
-                raise
-            pause(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1))
-    raise AssertionError("the settings ask for at least one attempt")
+
+    return repeated(once, settings.attempts, pause)
 
 
 def _send_once(

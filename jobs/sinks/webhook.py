@@ -16,12 +16,12 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from jobs.exit import AuditError, UsageError
+from jobs.exit import UsageError
 from jobs.settings import NotifySettings, secret_from_environment
+from jobs.sinks.attempts import NotSentError, repeated
 from jobs.sinks.deadline import within
 
 TIMEOUT_SECONDS = 15.0
-FIRST_PAUSE_SECONDS = 2.0
 # A call may take so many times the timeout of its single steps.
 _WHOLE_CALL = 2.0
 _LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -29,12 +29,8 @@ _NO_ANSWER = "it did not answer in time; check the address and the firewall"
 _EXTRA = "pip install 'kraft-migration-audit[notify]'"
 
 
-class NotifyError(AuditError):
-    """The message was not sent; the text is one line: by which variable, why, what to do. `passing`: it may go through later."""
-
-    def __init__(self, text: str, *, passing: bool = False) -> None:
-        super().__init__(text)
-        self.passing = passing
+class NotifyError(NotSentError):
+    """The message was not sent; the text is one line: by which variable, why, what to do."""
 
 
 class NoRedirect(HTTPRedirectHandler):
@@ -58,7 +54,7 @@ def post(
     NotifyError, and UsageError when the variable is not set.
     """
     url = _address(settings)
-    _tried(settings, lambda: _post_once(body, url, settings, timeout_seconds), pause)
+    repeated(lambda: _post_once(body, url, settings, timeout_seconds), settings.attempts, pause)
 
 
 def by_apprise(title: str, text: str, settings: NotifySettings, *, pause: Callable[[float], None] = time.sleep) -> None:
@@ -75,18 +71,7 @@ def by_apprise(title: str, text: str, settings: NotifySettings, *, pause: Callab
         if not service.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
             raise NotifyError(f"message by {settings.url_env} not sent: the service did not accept it", passing=True)
 
-    _tried(settings, once, pause)
-
-
-def _tried(settings: NotifySettings, once: Callable[[], None], pause: Callable[[float], None]) -> None:
-    for attempt in range(1, settings.attempts + 1):
-        try:
-            once()
-            return
-        except NotifyError as error:
-            if not error.passing or attempt == settings.attempts:
-                raise
-            pause(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1))
+    repeated(once, settings.attempts, pause)
 
 
 def _address(settings: NotifySettings) -> str:

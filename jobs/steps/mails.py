@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
+from jobs.runtime.stopping import is_stop_due
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.conditions import Where
 from jobs.sinks.folder_table import arrow_rows
@@ -179,6 +180,8 @@ def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, send
             if dry_run is not None:
                 delivery.lines.append(f"Mail         {_written(message, dry_run, letter, number)} (not sent)")
                 continue
+            if is_stop_due():
+                raise MailError("mail not sent: the run was stopped")
             sent = sender(message, letter.settings)
             delivery.lines.append(f"Mail         {visible(', '.join(sent.recipients), 500)}")
             if sent.refused:

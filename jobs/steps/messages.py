@@ -12,6 +12,7 @@ from pathlib import Path
 
 from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
+from jobs.runtime.stopping import is_stop_due
 from jobs.settings import NotifySettings, Settings
 from jobs.sinks.conditions import PRESENT
 from jobs.sinks.reader import Reader
@@ -110,6 +111,8 @@ def deliver(
             if dry_run is not None:
                 delivery.lines.append(f"Message      {_written(message, page, dry_run)} (not sent)")
                 continue
+            if is_stop_due():
+                raise NotifyError(f"message by {channel} not sent: the run was stopped")
             (sender or send)(message, page)
             delivery.lines.append(f"Message      {channel}")
         except Exception as error:

@@ -14,6 +14,7 @@ from jobs.evidence.fleet_runs import fleet_runs
 from jobs.exit import AuditError, unexpected, why
 from jobs.places import Place
 from jobs.run.run import LOG, Run, new_run_id
+from jobs.runtime.stopping import not_halfway
 from jobs.settings import Settings
 from jobs.sinks.report_files import HTML_NAME
 from jobs.steps import mails, messages, metrics
@@ -253,7 +254,9 @@ def _mails(
     found = mails.candidates(
         settings, reports, known.runs, began, run.newest_mails, places, notices, unknowing=unknowing
     )
-    return _kept(run, _deliver(made, found, settings, dry_run))
+    # A stop between a mail and its note would send it twice.
+    with not_halfway():
+        return _kept(run, _deliver(made, found, settings, dry_run))
 
 
 def _messages(
@@ -266,7 +269,8 @@ def _messages(
     settings, places, notices = news(_last_messages(run))
     began, unknowing = run.started_at, bool(known.unread)
     found = messages.messages(settings, known.runs, began, run.newest_messages, places, notices, unknowing=unknowing)
-    return _kept(run, _delivered(made, messages.deliver(found, _page(settings), dry_run)))
+    with not_halfway():
+        return _kept(run, _delivered(made, messages.deliver(found, _page(settings), dry_run)))
 
 
 def _last_messages(run: Run) -> dict[str, datetime | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from jobs.evidence import verified
 from jobs.exit import UsageError
 from jobs.run import failures
 from jobs.run.run import ClusterRun, Run
+from jobs.runtime.stopping import Stopped, Stopping
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.folder_table import arrow_rows
@@ -172,6 +174,27 @@ def test_killed_between_the_mail_and_its_note_it_is_told_again(
     first, second = (message_from_bytes(content)["Message-ID"] for _, _, content in cluster.mailbox.received)
     assert first == second
     cluster.mails()
+    cluster.tell(cluster.audited(persisting()), persisting())
+    assert cluster.mails() == []
+
+
+def test_stopped_between_the_mail_and_its_note_it_is_not_told_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = mails.store
+
+    def stopped(run: Run, rows: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        store(run, rows)
+
+    # It would end the process of the tests.
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    run = cluster.audited(defective())
+    with monkeypatch.context() as patched:
+        patched.setattr(mails, "store", stopped)
+        with Stopping().armed(), pytest.raises(Stopped):
+            cluster.tell(run, defective())
+    assert len(cluster.mails()) == 1
     cluster.tell(cluster.audited(persisting()), persisting())
     assert cluster.mails() == []
 

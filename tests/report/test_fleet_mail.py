@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from jobs.exit import UsageError
+from jobs.runtime.stopping import Stopped, Stopping, not_halfway
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.mail import MailError, SentMail
 from jobs.steps import mails
@@ -178,6 +181,27 @@ def test_a_mail_that_fails_is_said_and_kept_and_the_others_go(tmp_path: Path) ->
     assert [(row["cluster"], row["problem"]) for row in delivery.rows] == [
         ("a", None),
         ("b", "mail to down:587 not sent: nothing listens there"),
+    ]
+
+
+def test_after_a_stop_no_more_mails_are_tried_and_they_stay_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped run has seconds: a mail on its way is finished, the next ones are for the next run."""
+    made = mails.letters([candidate("a", mail("t@example.com")), candidate("b", mail("t@example.com", host="other"))])
+    sent = []
+
+    def sender(message: Any, settings: MailSettings) -> SentMail:
+        os.kill(os.getpid(), signal.SIGTERM)
+        sent.append(str(message["To"]))
+        return SentMail(["t@example.com"], [])
+
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    kept = []
+    with Stopping().armed(), pytest.raises(Stopped), not_halfway():
+        kept.append(mails.deliver(made, "", None, sender))
+    assert len(sent) == 1
+    assert [(row["cluster"], row["problem"]) for row in kept[0].rows] == [
+        ("a", None),
+        ("b", "mail not sent: the run was stopped"),
     ]
 
 
