@@ -519,3 +519,20 @@ def test_a_real_migration_cut_in_two(part: float) -> None:
     assert whole.findings.is_empty()
     assert whole.tables["partitions"].height > 50
     assert not whole.row_versions.filter(pl.col("entity") == "partitions").is_empty()
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "found"), [(((2,), (2,)), []), (((2,), ()), ["CLEAR-REMOVED"]), (((1, 2), (1,)), ["CLEAR-REMOVED"])]
+)
+def test_a_node_replays_what_follows_its_own_newest_checkpoint(
+    checkpoints: tuple[tuple[int, ...], ...], found: list[str]
+) -> None:
+    """`KafkaRaftClient.latestSnapshot`: another node's checkpoint does not help it."""
+    rows = placed([topic("other", "O"), topic("a", "A"), removal("A"), clear()])
+    copies = [
+        {**copy_row(len(rows), checkpoints=mine), "controller_id": node, "location": f"/{node}", "voters": [1, 2]}
+        for node, mine in enumerate(checkpoints, 1)
+    ]
+    side = kraft_side(copies, milestones(batch(rows)), None)
+    assert side is not None
+    assert replayed("c", side, [batch(rows)], {}, None).findings["code"].to_list() == found

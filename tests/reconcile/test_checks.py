@@ -892,8 +892,11 @@ def test_a_feature_level_beyond_the_controllers_kills_the_next_one_that_starts()
     assert result.evidence[0].startswith(said)
     unregistered = replace(whole, controllers=(), other_levels=[*whole.other_levels, late])
     assert verdicts(unregistered)["LOG-02"].evidence[0].startswith(said), "by the release, where none is registered"
-    below_the_snapshot = replace(late, offset=1400)
-    assert verdicts(replace(whole, other_levels=[*whole.other_levels, below_the_snapshot]))["LOG-02"].verdict == "pass"
+    below_the_snapshot = replace(whole, other_levels=[*whole.other_levels, replace(late, offset=1400)])
+    assert verdicts(below_the_snapshot)["LOG-02"].verdict == "pass"
+    older = kraft_clusters.copy(3002, checkpoints=(Checkpoint("1300.checkpoint", 1300, EPOCH, True),))
+    one_behind = replace(below_the_snapshot, copies=[*whole.copies[:2], older])
+    assert verdicts(one_behind)["LOG-02"].verdict == "fail", "each node starts from its own newest checkpoint"
 
 
 def test_whoever_accepts_interruptions_is_warned_of_them_and_may_upgrade() -> None:

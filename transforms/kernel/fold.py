@@ -200,7 +200,8 @@ class Fold:
     def findings(self, snapshot: int | None = None, committed: int | None = None) -> pa.Table:
         """What breaks a rule of replay: columns FINDINGS.
 
-        `snapshot` is the offset (exclusive) of the newest checkpoint, `committed` that of the committed end, where the log goes on.
+        `snapshot` is the first offset (inclusive) that some node replays when it starts, `committed` the committed end (exclusive),
+        where the log goes on.
         """
         found = [
             *self.found,

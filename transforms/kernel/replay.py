@@ -71,8 +71,8 @@ class Plan:
     between its start and its end are compared with the state there. The state is returned at each of `states_at` (None: at the end),
     and kept at `keep_at`, which are exclusive ends, too: before a transaction that is open there. Versions of compared rows are
     returned from `versions_from` on (inclusive), if given; with `every_row`, also of rows that no record changes. `committed` is the
-    committed end (exclusive), up to which the history is returned if the extent goes further. `snapshot` is the offset of the
-    quorum's newest checkpoint.
+    committed end (exclusive), up to which the history is returned if the extent goes further. `snapshot` is the first offset
+    (inclusive) that some node replays when it starts.
     """
 
     cluster: str

@@ -173,7 +173,7 @@ class Topics:
         return gone
 
     def findings(self, clears: Sequence[int], snapshot: int, committed: int | None = None) -> Iterator[Finding]:
-        """What breaks a rule. `clears` are the offsets of CLEAR_ELR records of all topics, `snapshot` that of the newest checkpoint.
+        """What breaks a rule. `clears` are the offsets of CLEAR_ELR records of all topics, `snapshot` is the first that some node replays.
 
         Topics that share a name are looked for below `committed` (exclusive): what comes after it may be taken back.
         """
@@ -219,7 +219,7 @@ class Topics:
             yield Finding.at(int(topic[MADE_LAST]), "DUR-08", self.names.text(int(topic[NAME])), detail)
 
     def _cleared_after_removal(self, clears: Longs, snapshot: int) -> Iterator[Finding]:
-        """CLEAR_ELR records of all topics after one was made and removed, both since the newest checkpoint.
+        """CLEAR_ELR records of all topics after one was made and removed, both since the newest checkpoint of some node.
 
         `TopicsDelta.replay` of 4.0.1 to 4.1.2 still holds the topic for made and throws; 4.2 forgets it with its removal.
         """

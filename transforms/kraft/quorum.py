@@ -483,3 +483,14 @@ def _agreed_end(copy: LogCopy, leading: LogCopy) -> int:
 def newest_checkpoint(copies: Sequence[LogCopy]) -> int | None:
     """Offset (exclusive) of the newest complete checkpoint that any copy has."""
     return max((c.offset for copy in copies if copy.has_log for c in copy.checkpoints if c.complete), default=None)
+
+
+def replayed_from(copies: Sequence[LogCopy]) -> int:
+    """The first offset (inclusive) that some node replays when it starts: each begins with its own newest complete checkpoint
+    (`KafkaRaftClient.latestSnapshot`)."""
+    starts = (
+        max((c.offset for c in copy.checkpoints if c.complete), default=copy.log_start or 0)
+        for copy in copies
+        if copy.has_log
+    )
+    return min(starts, default=0)

@@ -23,7 +23,7 @@ from transforms.frames import columns_of, from_arrow
 from transforms.kernel.replay import DecodedCheckpoint, MadeTable, Plan, TableKind, replay
 from transforms.kernel.shards import Shard
 from transforms.kernel.versions import VERSIONS
-from transforms.kraft.quorum import newest_checkpoint
+from transforms.kraft.quorum import replayed_from
 from transforms.kraft.replay.extent import Extent
 from transforms.kraft.side import KraftSide, Milestone, checkpoints_to_verify, keep_at, versions_from
 
@@ -95,7 +95,7 @@ def replaying(
         every_row=extent.base is not None and after < extent.base,
         committed=committed,
         checkpoints=_checkpoints(side, checkpoints, {*checkpoints_to_verify(side), extent.base}),
-        snapshot=newest_checkpoint(side.copies),
+        snapshot=replayed_from(side.copies),
     )
     seen = _LastBefore(at)
     gathered = _Gathered()

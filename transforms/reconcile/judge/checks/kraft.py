@@ -20,6 +20,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, UNREGISTER_CONTROLLERS
 # As modules: they themselves need this package's outcomes.
 from transforms.features import matrix, update
 from transforms.features.levels import MINIMUM_4X, highest_of, latest_of, lowest_of, release_tuple
+from transforms.kraft.quorum import replayed_from
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
@@ -288,11 +289,11 @@ def _beyond_controllers(facts: Facts) -> Iterator[str]:
     """FeatureLevel records outside of what the controllers support (`FeatureControlManager.replay`).
 
     A registered controller reports its range, otherwise its release decides; with an unknown release the check is unknown. A
-    node starts from the newest checkpoint: earlier records are not replayed.
+    node starts from its newest checkpoint: earlier records are not replayed.
     """
-    snapshot = (facts.activity.checkpoint if facts.activity else None) or 0
+    first = replayed_from(facts.copies)
     for change in (*facts.levels, *facts.other_levels):
-        if change.offset < snapshot:
+        if change.offset < first:
             continue
         supported = _supported(facts, change.feature)
         if supported is not None and not supported[0] <= change.level <= supported[1]:
