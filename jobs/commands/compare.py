@@ -10,7 +10,15 @@ from typing import Any
 
 import polars as pl
 
-from jobs.evidence.past import Finished, PastRun, add_place_arguments, cluster_named, open_warehouse, past_run
+from jobs.evidence.past import (
+    Finished,
+    PastRun,
+    add_limit_argument,
+    add_place_arguments,
+    cluster_named,
+    open_warehouse,
+    past_run,
+)
 from jobs.exit import OK, WARNINGS, UsageError
 from jobs.runtime.output import terminal_width
 from schemas.checks import KRAFT
@@ -20,7 +28,6 @@ from transforms.reconcile.compare.states import ComparisonRules, StateDifference
 from transforms.report.printable import counted, key_text, value_text, visible
 from transforms.report.table import fitted
 
-_LIMIT = 100
 _TOLD = ("entity", "key", "zk_row", "kraft_row")
 
 
@@ -41,15 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="broker ids of the second cluster for those of the first, e.g. 1=11",
     )
     parser.add_argument("--format", choices=("table", "jsonl"), default="table")
-    parser.add_argument(
-        "--limit", type=int, default=_LIMIT, metavar="N", help=f"show at most N rows, 0 for all ({_LIMIT})"
-    )
+    add_limit_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print what differs. 0 when nothing does, 10 when something does; 2 when a run has no metadata log."""
-    if arguments.limit < 0:
-        raise UsageError(f"--limit: {arguments.limit} is below 0; give a number of rows, or 0 for all")
     names, runs = _asked(arguments)
     arguments.cluster = names[0] if names else None
     brokers = _broker_map(arguments.broker_map)

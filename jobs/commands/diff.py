@@ -10,7 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past import (
+    PastRun,
+    add_limit_argument,
+    add_run_argument,
+    add_warehouse_arguments,
+    open_warehouse,
+    past_run,
+)
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import terminal_width
 from schemas.checks import Phase
@@ -23,7 +30,6 @@ from transforms.report.compared import phase_of, was_compared
 from transforms.report.divergence_table import COLUMNS, as_record, as_table
 from transforms.report.printable import counted
 
-_LIMIT = 100
 _SHOWN = [name for name in DIVERGENCES.column_names if name in COLUMNS]
 
 
@@ -40,9 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare the run's ZooKeeper rows with KRaft's state after this offset (inclusive) instead; nothing is stored",
     )
     parser.add_argument("--format", choices=("table", "jsonl"), default="table")
-    parser.add_argument(
-        "--limit", type=int, default=_LIMIT, metavar="N", help=f"show at most N rows, 0 for all ({_LIMIT})"
-    )
+    add_limit_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -64,8 +68,6 @@ def _check(arguments: argparse.Namespace) -> None:
     for option, word, known in (("--entity", arguments.entity, entities), ("--class", arguments.class_, [*CLASSES])):
         if word is not None and word not in known:
             raise UsageError(f"{option}: there is no `{word}`; {suggestion(word, known)}")
-    if arguments.limit < 0:
-        raise UsageError(f"--limit: {arguments.limit} is below 0; give a number of rows, or 0 for all")
 
 
 def _first(past: PastRun, arguments: argparse.Namespace) -> pl.DataFrame:

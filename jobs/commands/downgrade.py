@@ -8,11 +8,11 @@ from pathlib import Path
 
 from jobs.evidence.past import (
     PastRun,
+    add_release_argument,
     add_run_argument,
     add_warehouse_arguments,
     open_warehouse,
     past_run,
-    release_option,
 )
 from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
@@ -28,9 +28,7 @@ from transforms.report.printable import visible
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit downgrade`."""
-    parser.add_argument(
-        "--to", required=True, type=release_option, metavar="RELEASE", help="release to go back to, e.g. 3.6"
-    )
+    add_release_argument(parser, "--to", "release to go back to, e.g. 3.6", required=True)
     parser.add_argument(
         "--broker-properties",
         action="append",
@@ -40,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a broker's property file, the only place of its protocol version in ZooKeeper mode; may be repeated "
         "(default: the files that the run read)",
     )
-    parser.add_argument(
-        "--kafka-version", type=release_option, metavar="V", help="the cluster's release (default: the run's)"
-    )
+    add_release_argument(parser, "--kafka-version", "the cluster's release (default: the run's)")
     add_warehouse_arguments(parser)
     add_run_argument(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobs.evidence.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run, release_option
+from jobs.evidence.past import add_release_argument, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
@@ -51,9 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{kind}", action="append", default=[], metavar=form, help=f"with update: a feature to {kind}"
         )
     parser.add_argument("--unsafe", action="store_true", help="request an unsafe downgrade")
-    parser.add_argument(
-        "--kafka-version", type=release_option, metavar="V", help="the controllers' release (default: the run's)"
-    )
+    add_release_argument(parser, "--kafka-version", "the controllers' release (default: the run's)")
     add_warehouse_arguments(parser, required=False)
     add_run_argument(parser)
 

@@ -12,11 +12,11 @@ import polars as pl
 from jobs.evidence.past import (
     Finished,
     PastRun,
+    add_release_argument,
     add_run_argument,
     add_warehouse_arguments,
     open_warehouse,
     past_run,
-    release_option,
 )
 from jobs.evidence.removed import changes_lines
 from jobs.exit import OK, UsageError
@@ -90,9 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument(
         "--mode", choices=[mode.value for mode in ControllerMode], help="default: the mode the cluster is in"
     )
-    parser.add_argument(
-        "--kafka-version", type=release_option, metavar="V", help="the controller's release (default: the run's)"
-    )
+    add_release_argument(parser, "--kafka-version", "the controller's release (default: the run's)")
     add_warehouse_arguments(parser)
     add_run_argument(parser)
 

@@ -65,12 +65,33 @@ def add_place_arguments(
     )
 
 
-def release_option(text: str) -> Release:
-    """A known Kafka release, as an option names it. Raises ArgumentTypeError for any other text."""
-    try:
-        return known_release(text)
-    except UnknownLevelError as error:
-        raise argparse.ArgumentTypeError(visible(str(error), 160)) from None
+_LIMIT = 100
+
+
+def add_limit_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the option for how many rows are shown; 0 is all of them."""
+    parser.add_argument(
+        "--limit", type=_limit, default=_LIMIT, metavar="N", help=f"show at most N rows, 0 for all ({_LIMIT})"
+    )
+
+
+def _limit(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise UsageError(f"--limit: {number} is below 0; give a number of rows, or 0 for all")
+    return number
+
+
+def add_release_argument(parser: argparse.ArgumentParser, option: str, meaning: str, *, required: bool = False) -> None:
+    """Declare an option that takes a known Kafka release."""
+
+    def release(text: str) -> Release:
+        try:
+            return known_release(text)
+        except UnknownLevelError as error:
+            raise UsageError(f"{option}: {visible(str(error), 160)}") from None
+
+    parser.add_argument(option, type=release, required=required, metavar="RELEASE", help=meaning)
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
