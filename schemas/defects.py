@@ -41,7 +41,6 @@ class KnownDefect:
     findings: tuple[str, ...] = ()
     rows: tuple[RowTrace, ...] = ()
     harms: bool = True
-    reference: str = "docs/semantics.md §12.2"
 
 
 _LOADED = ("lost_write", "load_loss", "lag")
@@ -310,7 +309,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "3.5.0",
         checks=("DUR-17",),
         rows=(RowTrace("client_quotas", kind="zk_only", parts=("client-id", "ip")),),
-        reference="docs/semantics.md §5.2, §14",
     ),
     KnownDefect(
         "latent B",
@@ -318,7 +316,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "After the next controller failover nothing is mirrored.",
         "3.7.0",
         checks=("DUR-06", "START-19"),
-        reference="docs/semantics.md §5.2, §14",
     ),
     KnownDefect(
         "latent C",
@@ -326,7 +323,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "Dual write stands still or loses the change.",
         "3.5.0",
         findings=("START-04",),
-        reference="docs/semantics.md §5.2",
     ),
     KnownDefect(
         "latent D",
@@ -334,7 +330,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "The full sync fails on it.",
         "3.5.0",
         rows=(RowTrace("partitions", kind="zk_only"),),
-        reference="docs/semantics.md §5.2",
     ),
     KnownDefect(
         "latent E",
@@ -342,7 +337,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "In a secured ZooKeeper anyone reads SCRAM credentials made since the migration began.",
         "3.5.0",
         checks=("SEC-02",),
-        reference="docs/semantics.md §1.7",
     ),
     KnownDefect(
         "latent F",
@@ -350,7 +344,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "SCRAM credentials or delegation tokens are gone after a restart from a checkpoint.",
         "3.6.0",
         checks=("DUR-09",),
-        reference="docs/semantics.md §3.4",
     ),
     KnownDefect(
         "latent G",
@@ -358,7 +351,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "What comes after the failure is never mirrored, and /migration moves on.",
         "3.5.0",
         checks=("DUR-18",),
-        reference="docs/semantics.md §5.2",
     ),
     KnownDefect(
         "latent H",
@@ -366,6 +358,5 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "ZooKeeper keeps the old ACLs or producer ids.",
         "3.5.0",
         rows=(RowTrace("producer_ids"),),
-        reference="docs/semantics.md §5.2",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType
 
 from schemas.bronze import RUN_COLUMNS
 from schemas.table import column
@@ -23,4 +23,3 @@ ROW_VERSION_COLUMNS = (
     column("from_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
     column("created_offset", LongType(), "First record known of the row; null on versions after the first."),
 )
-ROW_VERSION = StructType(list(ROW_VERSION_COLUMNS))

@@ -29,7 +29,7 @@ LEADER_CHANGE = RecordType(
 )
 SNAPSHOT_HEADER = RecordType(3, "SNAPSHOT_HEADER", Body((_VERSION, Field("lastContainedLogTimestamp", WireType.INT64))))
 SNAPSHOT_FOOTER = RecordType(4, "SNAPSHOT_FOOTER", Body((_VERSION,)))
-KRAFT_VERSION = RecordType(5, "KRAFT_VERSION", Body((_VERSION, Field("kRaftVersion", WireType.INT16))), since="3.9")
+KRAFT_VERSION = RecordType(5, "KRAFT_VERSION", Body((_VERSION, Field("kRaftVersion", WireType.INT16))))
 KRAFT_VOTERS = RecordType(
     6,
     "KRAFT_VOTERS",
@@ -65,7 +65,6 @@ KRAFT_VOTERS = RecordType(
             ),
         )
     ),
-    since="3.9",
 )
 
 CONTROL_TYPES: dict[int, RecordType] = {

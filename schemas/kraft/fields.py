@@ -63,12 +63,10 @@ class RecordType:
     """A record type: its key on the wire, its name as Kafka's dump spells it, its body.
 
     `dead` holds bodies that once had the same key and version and were never written by a release in practice; they
-    are tried when the present body does not fit the bytes. `since` and `until` are Kafka releases.
+    are tried when the present body does not fit the bytes.
     """
 
     key: int
     name: str
     body: Body
-    since: str = "3.4"
-    until: str | None = None
     dead: tuple[Body, ...] = ()

@@ -130,7 +130,6 @@ ACCESS_CONTROL = RecordType(
             Field("permissionType", INT8, enum=enums.ACL_PERMISSIONS),
         )
     ),
-    until="3.4",
 )
 FENCE_BROKER = RecordType(7, "FENCE_BROKER_RECORD", Body(_FENCING))
 UNFENCE_BROKER = RecordType(8, "UNFENCE_BROKER_RECORD", Body(_FENCING))
@@ -246,18 +245,12 @@ ZK_MIGRATION_STATE = RecordType(
     Body((Field("zkMigrationState", INT8, enum=enums.ZK_MIGRATION_STATE_BYTES),)),
 )
 REMOVE_USER_SCRAM_CREDENTIAL = RecordType(
-    22, "REMOVE_USER_SCRAM_CREDENTIAL_RECORD", Body((Field("name", STRING), _MECHANISM)), since="3.5"
+    22, "REMOVE_USER_SCRAM_CREDENTIAL_RECORD", Body((Field("name", STRING), _MECHANISM))
 )
-BEGIN_TRANSACTION = RecordType(
-    23, "BEGIN_TRANSACTION_RECORD", Body((Field("name", STRING, nullable=True, tag=0),)), since="3.6"
-)
-END_TRANSACTION = RecordType(24, "END_TRANSACTION_RECORD", Body(()), since="3.6")
-ABORT_TRANSACTION = RecordType(
-    25, "ABORT_TRANSACTION_RECORD", Body((Field("reason", STRING, nullable=True, tag=0),)), since="3.6"
-)
-REMOVE_DELEGATION_TOKEN = RecordType(
-    26, "REMOVE_DELEGATION_TOKEN_RECORD", Body((Field("tokenId", STRING),)), since="3.6"
-)
+BEGIN_TRANSACTION = RecordType(23, "BEGIN_TRANSACTION_RECORD", Body((Field("name", STRING, nullable=True, tag=0),)))
+END_TRANSACTION = RecordType(24, "END_TRANSACTION_RECORD", Body(()))
+ABORT_TRANSACTION = RecordType(25, "ABORT_TRANSACTION_RECORD", Body((Field("reason", STRING, nullable=True, tag=0),)))
+REMOVE_DELEGATION_TOKEN = RecordType(26, "REMOVE_DELEGATION_TOKEN_RECORD", Body((Field("tokenId", STRING),)))
 REGISTER_CONTROLLER = RecordType(
     27,
     "REGISTER_CONTROLLER_RECORD",
@@ -270,13 +263,10 @@ REGISTER_CONTROLLER = RecordType(
             _FEATURES,
         )
     ),
-    since="3.7",
 )
-CLEAR_ELR = RecordType(28, "CLEAR_ELR_RECORD", Body((Field("topicName", STRING),)), since="4.0")
+CLEAR_ELR = RecordType(28, "CLEAR_ELR_RECORD", Body((Field("topicName", STRING),)))
 # From metadata.version 4.4-IV2 on: the way to forget a controller that is gone for good (KIP-1312).
-UNREGISTER_CONTROLLER = RecordType(
-    29, "UNREGISTER_CONTROLLER_RECORD", Body((Field("controllerId", INT32),)), since="4.4"
-)
+UNREGISTER_CONTROLLER = RecordType(29, "UNREGISTER_CONTROLLER_RECORD", Body((Field("controllerId", INT32),)))
 
 # 90 % and more of any large log: their bodies are typed columns of the bronze table, all others' one JSON text.
 PARTITION_TYPES = (PARTITION, PARTITION_CHANGE)

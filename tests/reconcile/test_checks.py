@@ -403,7 +403,7 @@ def election(zxid: int, number: int, writer: str, epoch: int | None = None, **va
 def with_transactions(healthy: Facts, **values: Any) -> Facts:
     """The cluster, ZooKeeper read from a data folder: elected in ZooKeeper mode thrice, and claimed by the KRaft leader."""
     elections = [election(30 * n, n, f"broker {n % 3}") for n in (1, 2, 3)]
-    writes = ZooKeeperWrites(1, 1341, (*elections, election(CLAIM, 4, "controller 3000", EPOCH)))
+    writes = ZooKeeperWrites(1, (*elections, election(CLAIM, 4, "controller 3000", EPOCH)))
     return replace(healthy, reads_data_folder=True, zookeeper_writes=replace(writes, **values))
 
 

@@ -176,7 +176,7 @@ def test_evidence_names_transaction_session_time_and_path() -> None:
     )
     assert found.refused[1][0].endswith("refused with BadVersion (check+error+error)")
     assert "by controller 3000" in found.refused[1][0]
-    assert found == ZooKeeperWrites(1, 9, (), found.refused, found.foreign)
+    assert found == ZooKeeperWrites(1, (), found.refused, found.foreign)
 
 
 def writes(*rows: dict[str, Any]) -> pl.DataFrame:
@@ -212,7 +212,7 @@ def test_the_logs_are_known_from_their_first_transaction_to_their_last() -> None
         logged.add(pl.DataFrame(batch, schema={"zxid": pl.Int64, "time": pl.Int64}, orient="row"))
     assert logged.answers() == {"logged": [{"first": 4, "last": 9}], "transactions": [{"time": 70, "zxid": 9}]}
     found = of_answers(lambda name: logged.answers().get(name, []))
-    assert (found.first_zxid, found.last_zxid, found.holes) == (4, 9, ())
+    assert (found.first_zxid, found.holes) == (4, ())
     assert of_answers(lambda name: logged.answers(lost).get(name, [])).holes == ((7, "log.8: it is not there"),)
 
 

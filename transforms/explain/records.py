@@ -16,7 +16,7 @@ from schemas.kraft.records import CLEAR_ELR, PARTITION, PARTITION_CHANGE
 from transforms.explain.keys import RowKey
 from transforms.isr.partition import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from transforms.kraft.replay.entities import DELETE, PATCH, READERS, RECORDS_OF, UPSERT, Event
-from transforms.kraft.replay.extent import Ranges
+from transforms.kraft.replay.extent import Ranges, within
 from transforms.kraft.replay.keys import canonical_key
 
 _REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
@@ -285,9 +285,5 @@ def _partition_version(state: Mapping[str, Any], base_checkpoint_end_exclusive: 
 
 def state_at(found: Sequence[VersionAfter], offset: int, discarded: Ranges) -> VersionAfter | None:
     """The version valid after `offset` (inclusive); `discarded` are the ranges without effect there. None when there was no row yet."""
-    valid = [v for v in found if v.offset <= offset and not _inside(v.offset, discarded)]
+    valid = [v for v in found if v.offset <= offset and not within(v.offset, discarded)]
     return valid[-1] if valid else None
-
-
-def _inside(offset: int, ranges: Ranges) -> bool:
-    return any(begin <= offset and (last is None or offset <= last) for begin, last in ranges)

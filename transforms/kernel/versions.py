@@ -1,6 +1,6 @@
 """What compared rows were: every version of those that records touch from an offset on, and the removals of those that are gone.
 
-This distinguishes lag from loss (`schemas.replayed.ROW_VERSION`). A version is valid until the next one's offset. What a row
+This distinguishes lag from loss (`schemas.replayed.ROW_VERSION_COLUMNS`). A version is valid until the next one's offset. What a row
 was at the offset is taken when a record touches it for the first time: most rows are never touched.
 """
 

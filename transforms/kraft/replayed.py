@@ -56,7 +56,7 @@ class Replayed:
     """The results of replaying a log.
 
     `tables` are KRaft's silver rows at the committed end, by entity, without the migration's. `row_versions` are
-    `schemas.replayed.ROW_VERSION`, `findings` those of silver. `keeping` is None if the next run continues from the same state
+    `schemas.replayed.ROW_VERSION_COLUMNS`, `findings` those of silver. `keeping` is None if the next run continues from the same state
     as this one.
     """
 

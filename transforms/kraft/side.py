@@ -22,7 +22,7 @@ from transforms.kraft.quorum import (
     last_stable,
     plan_read,
 )
-from transforms.kraft.replay.extent import Extent, Ranges
+from transforms.kraft.replay.extent import Extent, Ranges, within
 from transforms.kraft.replay.transactions import MARKERS, Marker, TransactionLog, read_transactions
 
 STATE, LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
@@ -108,7 +108,7 @@ class KraftSide:
         return self._outside(self.transactions.aborted, kind)
 
     def _outside(self, ranges: Ranges, kind: str) -> list[Milestone]:
-        return [m for m in self.milestones if m["type"] == kind and not _within(m["offset"], ranges)]
+        return [m for m in self.milestones if m["type"] == kind and not within(m["offset"], ranges)]
 
     def states(self) -> list[tuple[int, int]]:
         """Offset and code of every ZkMigrationState record that is in effect, in log order."""
@@ -140,13 +140,9 @@ class KraftSide:
     def _level(self, feature: str, offset: int) -> int | None:
         waiting = self.transactions.discarded_at(offset - 1)
         below = [m for m in self.milestones if m["type"] == FEATURE_LEVEL and m["offset"] < offset]
-        bodies = [json.loads(m["data"]) for m in below if not _within(m["offset"], waiting)]
+        bodies = [json.loads(m["data"]) for m in below if not within(m["offset"], waiting)]
         levels: list[int] = [body["featureLevel"] for body in bodies if body["name"] == feature]
         return levels[-1] if levels else None
-
-
-def _within(offset: int, ranges: Ranges) -> bool:
-    return any(begin <= offset and (last is None or offset <= last) for begin, last in ranges)
 
 
 @cache

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 Ranges = Sequence[tuple[int, int | None]]
 
 
+def within(offset: int, ranges: Ranges) -> bool:
+    """True if the offset is in one of these ranges; both ends inclusive, None is the end of the log."""
+    return any(begin <= offset and (last is None or offset <= last) for begin, last in ranges)
+
+
 @dataclass(frozen=True)
 class Extent:
     """Which part of a cluster's log is applied.

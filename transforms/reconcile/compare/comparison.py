@@ -25,7 +25,7 @@ from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, cou
 from transforms.reconcile.compare.writers import removed_whole
 
 # The known history of rows up to `/migration`'s offset (inclusive) in all their lives: from their (entity, canonical key) to
-# ROW_VERSION rows, one for each record on a row.
+# ROW_VERSION_COLUMNS rows, one for each record on a row.
 VersionsOf = Callable[[Collection[tuple[str, str]]], pl.DataFrame]
 # Rows by the name of the answer, as JSON can spell them: what `transforms.report.comparison` makes a report's lists of.
 Answers = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -35,7 +35,7 @@ Answers = Mapping[str, Sequence[Mapping[str, Any]]]
 class Inputs:
     """What a comparison reads of its cluster.
 
-    `tables` are silver rows of both sides by entity, `row_versions` ROW_VERSION rows, `znodes` those of the tree that is
+    `tables` are silver rows of both sides by entity, `row_versions` ROW_VERSION_COLUMNS rows, `znodes` those of the tree that is
     compared, `previous` the rows of gold divergences of the cluster's run before (none on its first). `moved` are znodes
     that changed between the two walks of a bracket (column path), `barriers` silver barriers; None where nobody walked
     twice, and where no transaction logs were read.

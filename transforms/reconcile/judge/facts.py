@@ -180,7 +180,6 @@ class PartitionCounts:
     short: int = 0
     recovering: int = 0
     moved: int = 0
-    reassigning: int = 0
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def activity_of(rows: Rows, side: KraftSide, earlier_ms: int | None = None) -> L
 
 def partition_counts(rows: Rows) -> dict[str, PartitionCounts]:
     """Counts by side, from the rows of `partition_health`; a side without partitions has none."""
-    names = ("partitions", "leaderless", "short", "recovering", "moved", "reassigning")
+    names = ("partitions", "leaderless", "short", "recovering", "moved")
     counted = {row["source"]: PartitionCounts(*(row[name] for name in names)) for row in rows}
     return {side: counted.get(side, PartitionCounts()) for side in (ZOOKEEPER, KRAFT)}
 

@@ -18,7 +18,7 @@ from schemas.checks.codes import (
 from transforms.frames import except_ids, listed
 from transforms.isr.violations import Present, history_violations
 from transforms.reconcile.judge.directory_rules import directories
-from transforms.reconcile.judge.partition_health import lacking, staying
+from transforms.reconcile.judge.partition_health import lacking, named, staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
 
 HOUR = 3_600_000
@@ -90,8 +90,7 @@ def out_of_sync(partitions: pl.DataFrame) -> pl.DataFrame:
 
 
 def partition_health(partitions: pl.DataFrame) -> pl.DataFrame:
-    """Counts over each side's partitions with a state: source, partitions, leaderless, short, recovering, moved,
-    reassigning.
+    """Counts over each side's partitions with a state: source, partitions, leaderless, short, recovering, moved.
 
     `short` lack a replica in the ISR (`lacking`), `recovering` have several replicas and have not recovered from an election
     that can lose data, `moved` are led by another replica than the preferred one.
@@ -99,14 +98,12 @@ def partition_health(partitions: pl.DataFrame) -> pl.DataFrame:
     known = partitions.filter(pl.col("isr").is_not_null() & pl.col("leader").is_not_null())
     leader, replicas = pl.col("leader"), pl.col("replicas").list.len()
     recovering = (pl.col("leader_recovery_state") == 1) & (replicas > 1)
-    moving = pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
     counts = known.group_by("source").agg(
         pl.len().alias("partitions"),
         (leader == -1).sum().alias("leaderless"),
         (lacking().list.len() > 0).sum().alias("short"),
         recovering.sum().alias("recovering"),
         ((leader >= 0) & (leader != pl.col("replicas").list.first())).sum().alias("moved"),
-        moving.sum().alias("reassigning"),
     )
     return counts.sort("source")
 
@@ -137,13 +134,9 @@ def violations(
         yield unclean_leaderless(kraft, configs, health.at_work, everywhere=health.unclean)
 
 
-def _name() -> pl.Expr:
-    return said("{}/{}: ", "topic", "partition")
-
-
 def _isr_rules() -> list[RowRule]:
     """ISR-01 to ISR-03, of both sides."""
-    name, isr, replicas, leader = _name(), pl.col("isr"), pl.col("replicas"), pl.col("leader")
+    name, isr, replicas, leader = named(), pl.col("isr"), pl.col("replicas"), pl.col("leader")
     strangers = except_ids(isr, replicas)
     foreign = pl.concat_str(
         name,
@@ -180,7 +173,7 @@ def zookeeper_rules(health: Health) -> list[RowRule]:
     if not health.zookeeper:
         return _isr_rules()
     gone = except_ids("isr", health.brokers)
-    text = pl.concat_str(_name(), listed(gone), _of_the_isr(), pl.lit(" is not in /brokers/ids"))
+    text = pl.concat_str(named(), listed(gone), _of_the_isr(), pl.lit(" is not in /brokers/ids"))
     return [*_isr_rules(), RowRule("ISR-05", (pl.col("leader") >= 0) & (gone.list.len() > 0), text)]
 
 
@@ -189,7 +182,7 @@ def kraft_rules(health: Health) -> list[RowRule]:
     idle = except_ids("isr", health.at_work)
     last = (pl.col("leader") == -1) & (pl.col("isr").list.len() == 1)
     why = pl.lit(" is not registered, fenced, or shutting down")
-    text = pl.concat_str(_name(), listed(idle), _of_the_isr(), why)
+    text = pl.concat_str(named(), listed(idle), _of_the_isr(), why)
     return [
         *_recovering_long(health.log_end_ms),
         *_isr_rules(),
@@ -217,9 +210,9 @@ def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
     leaderless = (pl.col("leader") == -1) & isr.is_not_null()
     for_good = waiting.list.len() == 0
     though = pl.when(alive).then(pl.lit(", although all its replicas are running")).otherwise(pl.lit(""))
-    lost = pl.concat_str(_name(), pl.lit("no leader for good"), though)
+    lost = pl.concat_str(named(), pl.lit("no leader for good"), though)
     sentence = pl.concat_str(lost, pl.lit(": only an unclean election helps"))
-    waits = pl.concat_str(_name(), pl.lit("no leader, waiting for one of "), listed(waiting))
+    waits = pl.concat_str(named(), pl.lit("no leader, waiting for one of "), listed(waiting))
     return [
         RowRule("ISR-16", leaderless, pl.when(for_good).then(sentence).otherwise(waits)),
         RowRule(NO_LEADER_FOR_GOOD, leaderless & for_good, lost),
@@ -289,7 +282,7 @@ def between_sides(partitions: pl.DataFrame) -> pl.DataFrame:
     both = of_zookeeper.join(of_kraft, on=["topic", "partition"], suffix="_kraft")
     known = both.filter(pl.col("isr").is_not_null() & pl.col("isr_kraft").is_not_null())
     other = known.filter(pl.col("isr") != pl.col("isr_kraft"))
-    order = pl.concat_str(_name(), listed("isr"), pl.lit(" in ZooKeeper, "), listed("isr_kraft"), pl.lit(" in KRaft"))
+    order = pl.concat_str(named(), listed("isr"), pl.lit(" in ZooKeeper, "), listed("isr_kraft"), pl.lit(" in KRaft"))
     epochs = said(
         "{}/{}: leader epoch {} in ZooKeeper, {} in KRaft", "topic", "partition", "leader_epoch", "leader_epoch_kraft"
     )
@@ -329,7 +322,7 @@ def fallen_epochs(now: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     version = pl.col("partition_epoch") < pl.col("partition_epoch_then")
     by_leader = said("leader epoch {} after {}", "leader_epoch", "leader_epoch_then")
     by_version = said("znode version {} after {}", "partition_epoch", "partition_epoch_then")
-    text = pl.concat_str(_name(), pl.when(leader).then(by_leader).otherwise(by_version))
+    text = pl.concat_str(named(), pl.when(leader).then(by_leader).otherwise(by_version))
     return broken(both, [RowRule("ISR-15", leader | version, text)])
 
 

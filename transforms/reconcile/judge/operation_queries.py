@@ -34,7 +34,7 @@ from schemas.entities.acls import ACLS
 from transforms.frames import except_ids, listed
 from transforms.properties import DEAD_LETTERS_CREATED
 from transforms.reconcile.judge.kraft_queries import HOUR, Health
-from transforms.reconcile.judge.partition_health import staying
+from transforms.reconcile.judge.partition_health import moving, named, staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
 
 SHARE_STATE_TOPIC = "__share_group_state"
@@ -66,16 +66,8 @@ def partition_rules(health: Health) -> list[RowRule]:
     ]
 
 
-def _name() -> pl.Expr:
-    return said("{}/{}: ", "topic", "partition")
-
-
 def _kraft() -> pl.Expr:
     return pl.col("source") == KRAFT
-
-
-def _moving() -> pl.Expr:
-    return pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
 
 
 def _restart_rules() -> list[RowRule]:
@@ -91,12 +83,12 @@ def _restart_rules() -> list[RowRule]:
 
 def _reassignment_rules(log_end_ms: int | None) -> list[RowRule]:
     steps = [pl.lit("adding "), listed("adding_replicas"), pl.lit(", removing "), listed("removing_replicas")]
-    what = pl.concat_str(_name(), *steps)
-    rules = [RowRule(REASSIGNING, _moving(), what)]
+    what = pl.concat_str(named(), *steps)
+    rules = [RowRule(REASSIGNING, moving(), what)]
     if log_end_ms is not None:
         age = log_end_ms - pl.col("kraft_append_time")
         hours = said(", no change in the {} h before the log's end", age // HOUR)
-        rules.append(RowRule(REASSIGNING_LONG, _moving() & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
+        rules.append(RowRule(REASSIGNING_LONG, moving() & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
     return rules
 
 
@@ -112,13 +104,13 @@ def _state_rules() -> list[RowRule]:
         RowRule(
             ELR_WAITING,
             waiting,
-            pl.concat_str(_name(), pl.lit("the ISR is empty, waiting for one of "), listed(eligible)),
+            pl.concat_str(named(), pl.lit("the ISR is empty, waiting for one of "), listed(eligible)),
         ),
-        RowRule(ELR_NO_REPLICA, strangers.list.len() > 0, pl.concat_str(_name(), no_replicas, listed(strangers))),
+        RowRule(ELR_NO_REPLICA, strangers.list.len() > 0, pl.concat_str(named(), no_replicas, listed(strangers))),
         RowRule(
             SHARE_STATE,
             no_leader & (pl.col("topic") == SHARE_STATE_TOPIC),
-            pl.concat_str(_name(), pl.lit("no leader")),
+            pl.concat_str(named(), pl.lit("no leader")),
         ),
     ]
 
@@ -134,15 +126,15 @@ def _rack_rules(racks: Mapping[int, str]) -> list[RowRule]:
     known = of_replicas.list.drop_nulls().list.len() == replicas.list.len()
     together = (replicas.list.len() > 1) & known & (of_replicas.list.n_unique() == 1)
     rack = replicas.list.first().replace_strict(racks, default=None, return_dtype=pl.String)
-    return [RowRule(ONE_RACK, together, pl.concat_str(_name(), pl.lit("all replicas are in rack "), rack))]
+    return [RowRule(ONE_RACK, together, pl.concat_str(named(), pl.lit("all replicas are in rack "), rack))]
 
 
 def config_rules(partitions: pl.DataFrame) -> list[RowRule]:
     """Throttles of topics of which no partition is being reassigned, and of brokers that have no part in any reassignment."""
-    moving = partitions.filter(_kraft() & _moving())
-    brokers = moving.select(pl.col("replicas").explode().drop_nulls().unique().cast(pl.String)).to_series()
+    moved = partitions.filter(_kraft() & moving())
+    brokers = moved.select(pl.col("replicas").explode().drop_nulls().unique().cast(pl.String)).to_series()
     kind, name = pl.col("resource_type"), pl.col("resource_name")
-    at_work = ((kind == "TOPIC") & name.is_in(moving["topic"].unique().to_list())) | (
+    at_work = ((kind == "TOPIC") & name.is_in(moved["topic"].unique().to_list())) | (
         (kind == "BROKER") & name.is_in(brokers.to_list())
     )
     text = said("{} {}: {}", "resource_type", "resource_name", "config")

@@ -32,6 +32,16 @@ def lacking() -> pl.Expr:
     return except_ids(staying(), "isr")
 
 
+def moving() -> pl.Expr:
+    """True for a partition that is being reassigned."""
+    return pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
+
+
+def named() -> pl.Expr:
+    """The partition's name, at the beginning of what is said about it."""
+    return said("{}/{}: ", "topic", "partition")
+
+
 def staying() -> pl.Expr:
     """The replicas of a partition, except those that a current reassignment adds."""
     return except_ids("replicas", pl.col("adding_replicas").fill_null(pl.lit([], pl.List(pl.Int32))))

@@ -13,7 +13,7 @@ from transforms.frames import except_ids, json_of
 from transforms.reconcile.judge import kraft_queries, operation_queries
 from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
-from transforms.reconcile.judge.partition_health import by_broker, without_pending
+from transforms.reconcile.judge.partition_health import by_broker, moving, without_pending
 from transforms.reconcile.judge.rules import RowRule, broken, said
 from transforms.reconcile.judge.secret_rules import configuration_in_clear, credentials_in_clear, is_password, leaked
 
@@ -125,10 +125,6 @@ def _name() -> pl.Expr:
     return said("{}/{}", "topic", "partition")
 
 
-def _moving() -> pl.Expr:
-    return pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
-
-
 def _reassigned() -> pl.Expr:
     return pl.concat_str(_name(), pl.lit(" is being reassigned"))
 
@@ -137,7 +133,7 @@ def _kraft_rules(known: Known) -> list[RowRule]:
     on_purpose = except_ids("replicas", known.down).list.len() == 0
     leaderless = pl.concat_str(_name(), pl.lit(" has no leader"))
     return [
-        RowRule("FIN-05", _moving(), _reassigned()),
+        RowRule("FIN-05", moving(), _reassigned()),
         RowRule("FIN-05", (pl.col("leader") == -1) & ~on_purpose, leaderless),
     ]
 
@@ -148,7 +144,7 @@ def _zookeeper_rules(known: Known) -> list[RowRule]:
     if known.starting:
         absent = (leader >= 0) & ~leader.is_in([*known.live])
         led = pl.concat_str(name, said(" has leader {}", "leader"))
-        rules.append(RowRule("START-12", _moving(), _reassigned()))
+        rules.append(RowRule("START-12", moving(), _reassigned()))
         rules.append(RowRule("START-16", (leader == -1) | absent, led))
     if known.controller_epoch is not None:
         epoch = pl.col("controller_epoch")

@@ -59,7 +59,7 @@ class Election:
 
 @dataclass(frozen=True)
 class ZooKeeperWrites:
-    """The transaction logs of one cluster: first and last transaction (None: there are none), and what matters in them.
+    """The transaction logs of one cluster: first transaction (None: there is none), and what matters in them.
 
     Elections are in the order of their transactions, the newest ones where there are too many. `refused` are changes of the
     controller in office that Kafka does not expect to be refused. `holes` are the transactions that the logs lack: the first
@@ -67,7 +67,6 @@ class ZooKeeperWrites:
     """
 
     first_zxid: int | None = None
-    last_zxid: int | None = None
     elections: Sequence[Election] = ()
     refused: tuple[int, tuple[str, ...]] = (0, ())
     foreign: tuple[int, tuple[str, ...]] = (0, ())
@@ -177,7 +176,6 @@ def of_answers(answer: Callable[[str], Sequence[Mapping[str, Any]]]) -> ZooKeepe
     elections = sorted((Election(**row) for row in answer("elections")), key=lambda each: each.zxid)
     return ZooKeeperWrites(
         logged.get("first"),
-        logged.get("last"),
         tuple(elections),
         _counted(answer("refused")),
         _counted(answer("foreign")),
