@@ -123,7 +123,7 @@ def _least(configs: pl.DataFrame) -> pl.DataFrame:
 
 def _with_least(rows: pl.DataFrame, least: pl.DataFrame) -> pl.DataFrame:
     default = least.filter(pl.col("topic") == "")["least"].max()
-    joined = rows.join(least.filter(pl.col("topic") != ""), on="topic", how="left")
+    joined = rows.join(least, on="topic", how="left")
     return joined.with_columns(pl.col("least").fill_null(pl.lit(default, pl.Int32)))
 
 
