@@ -115,6 +115,7 @@ def test_the_protocol_that_brokers_write_by(protocol: str | None, target: tuple[
     if protocol == "nonsense":
         judged = readiness(replace(ZK, configurations={0: conf}, release=None), target)
     assert outcomes(judged, IBP) == {outcome}
+    assert not outcomes(judged, "has no ZooKeeper mode")
 
 
 def test_without_property_files_the_tree_tells_what_it_can() -> None:
@@ -224,6 +225,12 @@ def test_a_kraft_cluster_by_its_level_and_features(
     assert any(word in line.what for line in judged.lines)
 
 
+def test_whether_a_feature_can_be_lowered_depends_on_voters_that_may_be_unknown() -> None:
+    finalised = {"metadata.version": 21, "group.version": 1}
+    judged = readiness(replace(KRAFT, finalised=finalised, voters=None), (3, 9))
+    assert outcomes(judged, "whether group.version can be downgraded to 0") == {"unknown"}
+
+
 def test_what_kraft_keeps_beside_the_level_is_lost_below_it() -> None:
     state = replace(KRAFT, finalised={"metadata.version": 19}, seen={**NOTHING, "directory_ids": Seen(5, "offset 3")})
     assert outcomes(readiness(state, (3, 6)), "log directory ids") == {"loses"}
@@ -250,21 +257,11 @@ def captured(stage: str, mode: MetadataMode) -> KnownCluster:
     state = KnownCluster(mode, (3, 9), shown.seen, shown.feature_znode, shown.znode_versions)
     if mode is MetadataMode.ZOOKEEPER:
         return state
-    known = cluster("3.9.1", stage)
-    migrating = {node.node_id: node for node in known.nodes if node.kind == BROKER and node.migrating_zk}
+    known = replace(cluster("3.9.1", stage), local=3001, voters=frozenset({3000, 3001, 3002}))
     states = [r.offset for r in log_records(capture("3.9.1", stage), 3001) if r.type == "ZK_MIGRATION_STATE_RECORD"]
-    return replace(
-        state,
-        seen={**state.seen, "directory_ids": Seen(87, "PARTITION_RECORD"), "eligible_leader_replicas": Seen(0)},
-        protocols={number: node.supports("metadata.version")[1] for number, node in migrating.items()},
-        finalised=known.finalised,
-        nodes=known.nodes,
-        voters=frozenset({3000, 3001, 3002}),
-        local=3001,
-        migration_state=known.migration_state,
-        migrated_at=states[-1],
-        kraft_brokers=tuple(n.node_id for n in known.nodes if n.kind == BROKER and not n.migrating_zk),
-    )
+    seen = {**state.seen, "directory_ids": Seen(87, "PARTITION_RECORD"), "eligible_leader_replicas": Seen(0)}
+    dual = mode is MetadataMode.DUAL_WRITE
+    return with_kraft(replace(state, seen=seen), known, states[-1], None, migrating=dual)
 
 
 def test_the_tree_of_a_real_cluster_shows_its_formats() -> None:

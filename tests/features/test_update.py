@@ -349,8 +349,11 @@ def test_from_4_1_on_kraft_version_depends_on_no_level() -> None:
     assert dry_run([Update("kraft.version", 1)], low).answers[0].verdict is FeatureVerdict.YES
     assert dry_run([Update("kraft.version", 1)], replace(low, voters=None)).answers[0].verdict is FeatureVerdict.UNKNOWN
     # A voter that is registered and says nothing of it is refused; one below the level of registrations is not known.
-    early = replace(low, finalised={MV: 14}, nodes=tuple(n for n in low.nodes if n.kind == BROKER))
-    assert "not known to support kraft.version 1" in dry_run([Update("kraft.version", 1)], early).answers[0].message
+    # A combined node's broker says nothing of its controller.
+    combined = Node(BROKER, 3000, {"kraft.version": (0, 1)})
+    early = replace(low, finalised={MV: 14}, nodes=(*(n for n in low.nodes if n.kind == BROKER), combined))
+    message = dry_run([Update("kraft.version", 1)], early).answers[0].message
+    assert all(f"controller {node} is not known to support kraft.version 1" in message for node in (3000, 3001))
 
 
 def test_two_bad_features_are_named_in_the_order_of_javas_hash_map() -> None:
@@ -376,6 +379,8 @@ def test_one_request_upgrades_downgrades_and_deletes() -> None:
 def test_what_one_feature_leaves_open_is_open_for_all() -> None:
     run = dry_run([Update("kraft.version", 1), Update("group.version", 0, SAFE)], DYNAMIC)
     assert [answer.verdict for answer in run.answers] == [FeatureVerdict.UNKNOWN, FeatureVerdict.UNKNOWN]
+    own, other = (answer.message for answer in run.answers)
+    assert other == f"all fail with kraft.version, of which this is unknown: {own}"
 
 
 ZK_NODES = tuple(Node(BROKER, number, {"x": (1, 4)}) for number in (0, 1, 2))
@@ -435,7 +440,9 @@ ZK_RULES: dict[str, tuple[Update, dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("rule", ZK_RULES)
 def test_zookeeper_controllers_answer_so(rule: str) -> None:
     update, known, now, before = ZK_RULES[rule]
-    for base, words in ((ZK_NEW, now), (replace(ZK_NEW, release=(3, 9)), now), (ZK_OLD, before)):
+    bases = [(replace(ZK_NEW, release=release), now) for release in ((3, 3), (3, 5), (3, 9))]
+    bases += [(replace(ZK_OLD, release=release), before) for release in ((2, 7), (3, 2))]
+    for base, words in bases:
         run = dry_run([update], replace(base, **known))
         [answer] = run.answers
         assert answer.error == ("INVALID_REQUEST" if words else "NONE"), base.release

@@ -89,6 +89,13 @@ def test_what_the_captures_tell_of_reassignments_recovery_and_the_elr() -> None:
     assert 977 in of_kind("2", ChangeKind.EPOCH_BUMP)
 
 
+def test_who_was_last_known_is_kept_by_a_partition_that_a_checkpoint_makes() -> None:
+    made = Change(whole=True, replicas=(1, 2), isr=(), leader=-1, last_known_elr=(2,))
+    back = Change(isr=(2,), leader=2, last_known_elr=(), leader_recovery_state=RECOVERING)
+    *_, last = steps([Record(1, 0, made), Record(2, 0, back)])
+    assert last.election is ChangeKind.LAST_KNOWN_LEADER_ELECTION
+
+
 STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=5, partition_epoch=10)
 LEADERLESS = replace(STATE, isr=(), leader=-1)
 

@@ -221,6 +221,18 @@ def test_a_leader_whose_directory_is_offline_loses_by_its_own_request() -> None:
     assert validate(EXPAND, controller(KRAFT, (3, 6), offline=(1,))).error is Error.NONE
 
 
+@pytest.mark.parametrize(("release", "leader"), [((3, 8), -1), ((3, 9), 2)])
+def test_unclean_elections_are_held_for_such_a_partition_from_3_9_on(release: tuple[int, int], leader: int) -> None:
+    """`ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic` was false in every case before."""
+    alone = controller(KRAFT, release, offline=(1,), unclean=True, partition=replace(STATE, isr=(1,)))
+    answer = validate(replace(EXPAND, isr=(1,)), alone)
+    assert answer.result is not None
+    assert answer.result.leader == leader
+    kept = validate(replace(EXPAND, isr=(1,)), replace(alone, unclean=False)).result
+    assert kept is not None
+    assert kept.leader == -1
+
+
 def test_a_directory_is_offline_when_its_broker_does_not_name_it() -> None:
     lost, unassigned = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAQ"
     online = {1: ["a"], 2: ["b"], 3: [], 4: ["d"], 5: ["e"]}
