@@ -30,6 +30,12 @@ def test_kafka_3_3_makes_snapshots_by_size_alone() -> None:
         assert next(check.verdict for check in run_checks(facts) if check.id == "LOG-01") == said
 
 
+def test_records_without_a_time_are_counted_with_those_that_have_one() -> None:
+    untimed = {**NEWEST[0], "type": "TOPIC_RECORD", "first": None, "last": None}
+    found = activity_of([*NEWEST, untimed], SIDE)
+    assert (found.first_time_ms, found.last_time_ms, found.bytes) == (NOW - HOUR // 60, NOW, 1400)
+
+
 def test_records_of_earlier_runs_are_in_no_snapshot_either() -> None:
     week = NOW - 7 * 24 * HOUR
     assert verdict(NEWEST, None) == "pass"

@@ -19,6 +19,7 @@ from transforms.kraft.quorum import Checkpoint, CommittedEnd, LogCopy, committed
 from transforms.kraft.replay.transactions import Marker, read_transactions
 from transforms.outcome import EVIDENCE_LIMIT, found
 from transforms.properties import MetaProperties, NodeProperties, NodeSettings, PropertyFiles, ensemble
+from transforms.reconcile.compare.exposure import affecting
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks import FUNCTIONS
 from transforms.reconcile.judge.facts import (
@@ -592,10 +593,50 @@ def test_a_warning_blocks_nothing(check_id: str) -> None:
 
 def test_what_was_not_collected_is_never_a_pass() -> None:
     without_log = zookeeper_alone()
+    for check_id in ("CAP-03", "START-01", "START-02"):
+        assert verdicts(without_log)[check_id].verdict == "unknown"
     for check in CHECKS:
         if KRAFT in check.needs and without_log.phase in check.phases:
             assert verdicts(without_log)[check.id].verdict == "unknown"
     assert judge_gates(run_checks(without_log), without_log)["start"].verdict == "unknown"
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(-1, "fail"), (0, "fail"), (1, "pass")])
+def test_a_load_is_done_once_migrations_offset_is_above_0(offset: int, expected: str) -> None:
+    """`ZkMigrationLeadershipState.initialZkMigrationComplete` (S§4.1)."""
+    facts = replace(dual_write(), zookeeper=zookeeper(kraft_metadata_offset=offset))
+    assert verdicts(facts)["DUR-01"].verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("level", "rows", "expected"),
+    [
+        # 3.4-IV0 is the first that can migrate; below 11 a checkpoint drops credentials, below 14 tokens, and below 13 the load
+        # is no transaction (S§2.6, S§3.4).
+        (7, {}, "fail"),
+        (8, {}, "warn"),
+        (10, {"scram_credentials": 2}, "fail"),
+        (11, {"scram_credentials": 2}, "warn"),
+        (12, {"delegation_tokens": 1}, "fail"),
+        (13, {}, "pass"),
+        (13, {"delegation_tokens": 1}, "fail"),
+        (14, {"scram_credentials": 2, "delegation_tokens": 1}, "pass"),
+    ],
+)
+def test_what_the_load_needs_of_the_level(level: int, rows: dict[str, int], expected: str) -> None:
+    none = {name: {ZOOKEEPER: 0} for name in ("scram_credentials", "delegation_tokens")}
+    of_zookeeper = {name: {ZOOKEEPER: number} for name, number in rows.items()}
+    facts = replace(waiting(), features={"metadata.version": level})
+    result = verdicts(replace(facts, counts={**facts.counts, **none, **of_zookeeper}))["START-06"]
+    assert result.verdict == expected
+
+
+def test_defects_that_harm_nothing_are_no_reason_to_wait() -> None:
+    for defect, _ in affecting("3.6.0"):
+        named = any(
+            text.startswith(f"{defect.jira}:") for text in verdicts(CASES["START-17"].fails)["START-17"].evidence
+        )
+        assert named == bool(defect.fixed and defect.harms), defect.jira
 
 
 def test_a_missing_controllers_log_leaves_finalising_open() -> None:

@@ -77,6 +77,11 @@ def test_the_quorum_is_that_of_the_newest_voters_record() -> None:
     assert "the quorum is 3000, 3001" in verdicts(smaller)["CONF-03"].evidence[0]
 
 
+def test_without_a_level_no_protocol_is_another_than_it() -> None:
+    facts = replace(with_files(CONTROLLERS, BROKERS), features={})
+    assert not [text for text in verdicts(facts)["CONF-03"].evidence if "metadata.version" in text]
+
+
 def test_no_secret_of_a_file_is_kept() -> None:
     kept = repr(node_properties("/etc/c0", CONTROLLER))
     assert "do-not-keep-me" not in kept

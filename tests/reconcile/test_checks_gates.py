@@ -436,6 +436,13 @@ def test_no_gate_opens_on_rows_that_may_be_lost_before_the_log_begins() -> None:
     assert check(begins_at(OFFSET + 2), "CAP-04").verdict == "pass", "nothing differs that could be lost"
 
 
+def test_a_log_that_reaches_back_to_what_3_4_has_mirrored_hides_nothing() -> None:
+    """Its /migration stays at the load (S§4.4)."""
+    late = begins_at(OFFSET + 2, divergences={"lag": ONE}, kafka_version="3.4.1")
+    assert check(replace(late, mirrored_offset=OFFSET), "CAP-04").verdict == "unknown"
+    assert check(replace(late, mirrored_offset=OFFSET + 1), "CAP-04").verdict == "pass"
+
+
 def test_after_finalising_it_does_not_matter_where_the_log_begins() -> None:
     late = begins_at(OFFSET + 2, divergences={"expected_stale": ONE})
     facts = replace(finalized(), copies=late.copies, plan=late.plan, divergences=late.divergences)

@@ -47,7 +47,11 @@ def test_a_broker_that_leaves_and_one_that_left_in_order() -> None:
     leaving = registered(0, in_controlled_shutdown=True)
     left = registered(1, in_controlled_shutdown=True, fenced=True)
     gone = registered(2, is_migrating_zk_broker=False, fenced=True)
-    entries = ledger(Phase.DUAL_WRITE, brokers_in_kraft=[leaving, left, gone], brokers_in_zookeeper=[{"broker_id": 0}])
+    moving = [registered(3), registered(4, is_migrating_zk_broker=False)]
+    running = [{"broker_id": node} for node in (0, 4)]
+    entries = ledger(Phase.DUAL_WRITE, brokers_in_kraft=[leaving, left, gone, *moving], brokers_in_zookeeper=running)
+    modes = ["zookeeper", "stopped", "kraft", "transition", "transition"]
+    assert [entries[node].mode for node in range(5)] == modes
     assert entries[0].note.endswith("shutting down")
     assert entries[1].note.endswith("shut down cleanly")
     assert entries[2].note == "fenced"

@@ -43,7 +43,7 @@ from schemas.checks.codes import (
 )
 from schemas.report import CheckResult
 from tests.reconcile import test_checks, test_evidence
-from tests.reconcile.kraft_clusters import NODES, NOW, broker, controller, copy, found, kraft
+from tests.reconcile.kraft_clusters import EPOCH, NODES, NOW, broker, controller, copy, found, kraft
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
     ACLS,
@@ -55,6 +55,7 @@ from tests.reconcile.planted_kraft import (
     OPERATIONS,
     PARTITIONS,
     TOKENS,
+    in_zookeeper,
     row,
 )
 from tests.reconcile.test_checks_catalogue import IN_KRAFT
@@ -66,7 +67,7 @@ from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, LevelChange, Sample
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import judge_gates, run_checks
-from transforms.reconcile.judge.kraft_queries import out_of_sync
+from transforms.reconcile.judge.kraft_queries import fallen_epochs, out_of_sync, partition_health
 from transforms.reconcile.judge.partition_health import by_broker
 
 PLANTED = {
@@ -212,6 +213,37 @@ def test_property_files_tell_what_nothing_dynamic_sets(values: Row, health: Mapp
     """ZooKeeper's own dynamic default is not asked for here, so that a file's value may not be the one that counts there."""
     found = told({"partitions": [row("t", **values)]}, **health)
     assert found.keys() & {"ISR-09", RESTART_REFUSED} == shown
+
+
+def test_a_partition_recovers_for_half_an_hour_before_it_is_named() -> None:
+    """ISR-11; one with a single replica has nobody to wait for."""
+    recovering = {"isr": [0], "leader_recovery_state": 1, "kraft_append_time": END_MS - 31 * 60_000}
+    assert told({"partitions": [row("t", **recovering)]})[RECOVERING_LONG] == [
+        "t/0: leader 0 RECOVERING for 31 min or longer"
+    ]
+    for others in ({"kraft_append_time": END_MS - 29 * 60_000}, {"replicas": [0]}, {"leader": -1}):
+        assert RECOVERING_LONG not in told({"partitions": [row("t", **{**recovering, **others})]})
+
+
+def test_partitions_are_counted_by_what_ails_them() -> None:
+    rows = [
+        row("t"),
+        row("gone", leader=-1, isr=[]),
+        row("short", isr=[0]),
+        row("back", isr=[0], leader_recovery_state=1),
+        row("alone", replicas=[0], isr=[0], leader_recovery_state=1),
+        row("moved", leader=1),
+        row("moving", replicas=[0, 1, 2], adding_replicas=[2]),
+        in_zookeeper("without-a-state", isr=None, leader=None),
+    ]
+    counted = {"partitions": 7, "leaderless": 1, "short": 3, "recovering": 1, "moved": 1, "reassigning": 1}
+    assert partition_health(table("partitions", rows)).to_dicts() == [{"source": KRAFT, **counted}]
+
+
+def test_epochs_that_stay_have_not_fallen() -> None:
+    """ISR-15."""
+    same = table("partitions", [in_zookeeper("t")])
+    assert fallen_epochs(same, same).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -452,6 +484,11 @@ def test_a_disk_that_was_formatted_again_says_nothing_of_its_voters_lag() -> Non
     assert verdict("UPG-05", kraft(copies=same, plan=plan_read(same))).verdict == "pass"
 
 
+def test_an_unreadable_copy_is_no_question_where_every_voter_has_another() -> None:
+    stray = replace(kraft().copies[0], controller_id=None, location="/logs/stray", problem="torn")
+    assert verdict("UPG-05", kraft(copies=[*kraft().copies, stray])).verdict == "pass"
+
+
 @pytest.mark.parametrize("values", [{"problem": "torn"}, {"log_end": None}, {"controller_id": None, "problem": "torn"}])
 def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any]) -> None:
     *whole, last = kraft().copies
@@ -503,6 +540,7 @@ def test_so_are_the_epochs_of_shrinking_isrs_without_one(check_id: str) -> None:
 @pytest.mark.parametrize("check_id", ["SEC-07", "DIR-01", "DIR-02", "DIR-03", "DIR-04"])
 def test_what_goes_by_level_is_unknown_without_one(check_id: str) -> None:
     assert verdict(check_id, kraft(features={"group.version": 1})).verdict == "unknown"
+    assert verdict("UPG-03", kraft(features={"group.version": 1}, kafka_version="3.9")).verdict == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -610,6 +648,11 @@ def test_a_record_that_replay_throws_on_is_told_with_the_copies_that_have_it() -
     assert result.evidence == [
         f"{poison.examples[0]}; the same record is in the copies of 3000, 3001, 3002",
     ]
+    *whole, last = kraft().copies
+    otherwise = replace(last, epoch_starts=((EPOCH - 1, 0), (EPOCH, 60)))
+    torn = replace(whole[0], location="/logs/torn", controller_id=3005, problem="torn")
+    told = verdict("LOG-02", kraft(findings={"PARTITION-UNKNOWN": poison}, copies=[*whole, otherwise, torn]))
+    assert told.evidence[0].endswith("; the same record is in the copies of 3000, 3001")
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT])

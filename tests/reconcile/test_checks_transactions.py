@@ -44,6 +44,10 @@ def test_a_failover_is_two_claims_by_the_leaders_of_two_epochs() -> None:
     assert claims(FIRST, election(900, 5, "controller 3001", 2)).verdict == "pass"
 
 
+def test_the_newest_leaders_claim_is_right_however_long_ago_it_was() -> None:
+    assert claims(FIRST, election(900, 5, "controller 3001", 2, time=NOW - 100_000)).verdict == "pass"
+
+
 def test_a_claim_by_another_node_than_the_epochs_leader_is_named() -> None:
     found = claims(FIRST, election(900, 5, "controller 3002", 2))
     assert (found.verdict, found.violations) == ("fail", 1)

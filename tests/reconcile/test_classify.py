@@ -160,6 +160,15 @@ def test_foreign_write_is_newer_than_migrations_own_transaction() -> None:
     assert "0x385" in found.explanation
 
 
+def test_a_znode_that_somebody_wrote_again_is_no_removal_that_was_lost() -> None:
+    gone = [version(70, {"topic_id": "x"}, removed=True)]
+    row = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, zk_mzxid=901, versions=gone)
+    assert one(row).class_ == classes.FOREIGN_WRITE
+    assert one({**row, "zk_mzxid": 900}).class_ == classes.LOST_WRITE, "/migration's own transaction is KRaft's"
+    proved = replace(CONTEXT, foreign_zxids=frozenset({500}))
+    assert one({**row, "zk_mzxid": 500}, proved).class_ == classes.FOREIGN_WRITE
+
+
 def test_foreign_write_is_written_long_after_krafts_last_change() -> None:
     late = LOADED_AT + 5 + CLOCK_MARGIN_MS
     assert one(partition(STATE | {"leader": 3}, STATE, zk_mtime=late + 1)).class_ == classes.FOREIGN_WRITE
