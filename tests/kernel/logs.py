@@ -173,6 +173,9 @@ class RandomLog:
         value = self.random.choice([None, "1", "2"])
         name = self.random.choice([*self.topics, "orders"])
         config = self.random.choice(["retention.ms", "segment.ms"])
+        # A controller knows no configuration of a topic that is not there.
+        if name not in self.topics:
+            return
         self._add("CONFIG_RECORD", {"resourceType": 2, "resourceName": name, "name": config, "value": value})
 
     def _broker(self) -> None:

@@ -236,7 +236,7 @@ def test_partitions_are_counted_by_what_ails_them() -> None:
         row("moving", replicas=[0, 1, 2], adding_replicas=[2]),
         in_zookeeper("without-a-state", isr=None, leader=None),
     ]
-    counted = {"partitions": 7, "leaderless": 1, "short": 3, "recovering": 1, "moved": 1, "reassigning": 1}
+    counted = {"partitions": 7, "leaderless": 1, "short": 3, "recovering": 1, "moved": 1}
     assert partition_health(table("partitions", rows)).to_dicts() == [{"source": KRAFT, **counted}]
 
 
