@@ -179,6 +179,21 @@ def test_a_controller_that_would_finalise_at_its_next_start(values: dict[str, An
     assert verdicts(replace(in_kraft_mode(), properties=files))["CONF-04"].verdict == "warn", "it is meant"
 
 
+def test_a_controller_of_which_nothing_tells_the_flag_may_finalise() -> None:
+    """As CONF-05 has it: neither its file nor, below metadata.version 3.7-IV0, its registration."""
+    two = property_files(controllers=(node(3000), node(3001)))
+    counts = {**dual_write().counts, "controllers": {"zookeeper": None, "kraft": 0}}
+    early = replace(dual_write(), properties=two, features={"metadata.version": 14}, controllers=[], counts=counts)
+    result = verdicts(early)["CONF-04"]
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["give the property file of controller 3002 (properties.controllers)"],
+    )
+    assert verdicts(replace(dual_write(), properties=two))["CONF-04"].verdict == "pass", (
+        "FIN-07 judges its registration"
+    )
+
+
 def test_without_files_the_registrations_tell_where_there_are_any() -> None:
     assert verdicts(dual_write())["CONF-04"].verdict == "not_applicable"
     assert verdicts(replace(dual_write(), features={"metadata.version": 14}))["CONF-04"].verdict == "unknown"

@@ -208,20 +208,29 @@ def _flags_during(facts: Facts) -> Outcome:
         missing = [] if file.migration_enabled else [_FLAG]
         missing += ["zookeeper.connect is not set"] if file.settings.zookeeper is None else []
         problems += [f"{_who('controller', file)}: {text}" for text in missing]
+    unseen = _of_unknown_flag(facts)
+    if unseen and not problems:
+        return unknown(f"give the property file of controller {listed_ids(unseen)} (properties.controllers)")
     return found(problems, tolerable=not ready_brokers(facts) | zookeeper_brokers(facts))
+
+
+def _of_unknown_flag(facts: Facts) -> set[int]:
+    """Voters of which neither a registration nor a property file tells whether the migration is enabled."""
+    seen = {c["controller_id"] for c in facts.controllers} | {file.node_id for file in facts.properties.controllers}
+    return set(facts.voters) - seen
 
 
 def _flags_after(facts: Facts) -> Outcome:
     """CONF-05. By the registrations, and by the files where a controller's release does not register."""
     registered = {c["controller_id"] for c in facts.controllers if c["zk_migration_ready"]}
     problems = [f"controller {node} is registered with the migration enabled" for node in sorted(registered)]
-    seen = {c["controller_id"] for c in facts.controllers} | {file.node_id for file in facts.properties.controllers}
     for file in facts.properties.controllers:
         if file.migration_enabled and file.node_id not in registered:
             problems.append(f"{_who('controller', file)}: zookeeper.metadata.migration.enable is still true")
-    unseen = set(facts.voters) - seen
+    unseen = _of_unknown_flag(facts)
     if unseen and not problems:
         return unknown(f"give the property file of controller {listed_ids(unseen)} (properties.controllers)")
+    seen = facts.controllers or facts.properties.controllers
     return found(problems) if seen else unknown("give the controllers' property files (properties.controllers)")
 
 
