@@ -225,6 +225,12 @@ def test_a_kraft_cluster_by_its_level_and_features(
     assert any(word in line.what for line in judged.lines)
 
 
+def test_without_the_finalised_features_no_kraft_cluster_is_known_to_go_back() -> None:
+    judged = readiness(replace(KRAFT, finalised=None), (4, 1))
+    assert outcomes(judged, "the finalised features are unknown") == {"unknown"}
+    assert judged.verdict is LineOutcome.UNKNOWN
+
+
 def test_whether_a_feature_can_be_lowered_depends_on_voters_that_may_be_unknown() -> None:
     finalised = {"metadata.version": 21, "group.version": 1}
     judged = readiness(replace(KRAFT, finalised=finalised, voters=None), (3, 9))
@@ -301,6 +307,7 @@ def test_a_real_cluster_in_dual_write(target: tuple[int, int]) -> None:
     assert judged.verdict is LineOutcome.BLOCKED
     told = [line for line in judged.lines if line.outcome is LineOutcome.BLOCKED]
     assert any(line.evidence == "broker 0's registration" and "3.9-IV0" in line.what for line in told)
+    assert not outcomes(judged, "runs in KRaft mode")
     word = "can't be changed while a migration" if target >= (3, 4) else "roll it back first"
     assert any(word in line.what for line in told)
 

@@ -60,6 +60,14 @@ def test_a_broker_that_left_again_and_is_out_warns_and_the_others_are_told(found
     assert all(text.endswith("is back in sync") for text in found[CHURN_PAST].examples)
 
 
+def test_a_broker_that_left_once_and_is_out_is_one_that_is_down() -> None:
+    found = history_samples([[], [isr_change(100, 1, [0, 1], 0)]])
+    assert CHURN not in found
+    (text,) = found[CHURN_PAST].examples
+    assert text.startswith("broker 2 left the ISR of 1 partition in the log's last hour")
+    assert text.endswith("is not in sync")
+
+
 def test_a_shrink_that_leaves_the_leader_epoch_is_told_where_it_must_rise(found: Mapping[str, Sample]) -> None:
     assert "t/7: [2] left the ISR at offset 27, the leader epoch stayed 0" in found[QUIET_SHRINK].examples
     assert found["DUR-13"].examples == ("t partition 7: 2 left the ISR, the leader epoch stayed (offset 27)",)

@@ -601,6 +601,22 @@ def test_what_was_not_collected_is_never_a_pass() -> None:
     assert judge_gates(run_checks(without_log), without_log)["start"].verdict == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("found_codes", "expected"),
+    [
+        ({"TREE-PROVED"}, "pass"),
+        (set(), "unknown"),
+        ({"TREE-UNPROVED"}, "unknown"),
+        ({"TREE-PROVED", "TREE-UNPROVED"}, "unknown"),
+        ({"TREE-UNPROVED", "CAP-20"}, "fail"),
+    ],
+)
+def test_a_tree_that_no_digest_proves_is_not_taken_for_whole(found_codes: set[str], expected: str) -> None:
+    folder = replace(CASES["CAP-20"].passes, findings=dict.fromkeys(found_codes, ONE))
+    assert verdicts(folder)["CAP-20"].verdict == expected
+    assert verdicts(replace(folder, reads_data_folder=False, findings={}))["CAP-20"].verdict == "not_applicable"
+
+
 @pytest.mark.parametrize(("offset", "expected"), [(-1, "fail"), (0, "fail"), (1, "pass")])
 def test_a_load_is_done_once_migrations_offset_is_above_0(offset: int, expected: str) -> None:
     """`ZkMigrationLeadershipState.initialZkMigrationComplete` (S§4.1)."""

@@ -99,6 +99,10 @@ def test_a_log_without_a_batch_is_not_that_of_a_controller_that_has_claimed_zook
     )
     checks = {check.id: check for check in run_checks(facts)}
     assert checks["CAP-03"].verdict == verdict
+    ran = run_checks(replace(facts, copies=[replace(healthy.copies[0], problem="torn")]))
+    assert next(check.verdict for check in ran if check.id == "CAP-03") == "fail", (
+        "it has records, and they can't be used"
+    )
     judged_by = list(checks.values())
     assert "start" not in {name for name, gate in judge_gates(judged_by, facts).items() if gate.verdict == "go"}
     if claimed:

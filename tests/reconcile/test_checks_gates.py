@@ -319,6 +319,20 @@ def test_an_old_copy_of_the_log_is_called_one() -> None:
     assert check(facts, "CAP-05").verdict == "warn"
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"newest_znode_time_ms": NOW - 61 * SECOND}, "warn"),
+        ({"newest_znode_time_ms": NOW - 59 * SECOND}, "pass"),
+        # Nothing is mirrored before the load and after finalising, and 3.4 does not move /migration.
+        ({"newest_znode_time_ms": NOW - 61 * SECOND, "phase": Phase.WAITING}, "pass"),
+        ({"newest_znode_time_ms": NOW - 61 * SECOND, "kafka_version": "3.4.1"}, "pass"),
+    ],
+)
+def test_in_dual_write_a_tree_much_older_than_the_log_is_an_old_copy(values: dict[str, Any], expected: str) -> None:
+    assert check(replace(dual_write(), **values), "CAP-05").verdict == expected
+
+
 def test_a_quorum_that_was_stopped_in_order_can_be_rolled_back() -> None:
     stopped = [copy(node, producer_snapshot=OFFSET + 1) for node in (3000, 3001, 3002)]
     facts = replace(dual_write(), copies=stopped, plan=plan_read(stopped), captured_at_ms=NOW + HOUR)

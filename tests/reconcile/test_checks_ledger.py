@@ -38,6 +38,17 @@ def test_both_rules_wait_for_a_missing_broker_with_replicas() -> None:
     assert "KIP-866" not in entry.note
 
 
+def test_a_broker_is_in_the_ledger_wherever_it_was_seen() -> None:
+    entries = ledger(
+        brokers_in_zookeeper=[{"broker_id": 1}],
+        brokers_in_kraft=[registered(2, fenced=True)],
+        replicas=[ReplicaUse(3, 4, ())],
+        brokers_with_config=frozenset({4}),
+    )
+    modes = {1: "zookeeper", 2: "stopped", 3: "missing", 4: "config_only"}
+    assert {node: entry.mode for node, entry in entries.items()} == modes
+
+
 def test_replicas_that_a_reassignment_adds() -> None:
     use = ReplicaUse(2, 10, (), adding=3)
     assert "3 of its replicas are being added" in ledger(brokers_in_kraft=[registered(2)], replicas=[use])[2].note

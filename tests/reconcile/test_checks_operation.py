@@ -64,10 +64,10 @@ from transforms.kraft.quorum import plan_read
 from transforms.properties import PropertyFiles, node_properties
 from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
 from transforms.reconcile.judge.directory_rules import MIGRATING
-from transforms.reconcile.judge.facts import Facts, LeaderEpoch, LevelChange, Sample
+from transforms.reconcile.judge.facts import BrokerConfig, Facts, LeaderEpoch, LevelChange, Sample
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import judge_gates, run_checks
-from transforms.reconcile.judge.kraft_queries import fallen_epochs, out_of_sync, partition_health
+from transforms.reconcile.judge.kraft_queries import broker_configs, fallen_epochs, out_of_sync, partition_health
 from transforms.reconcile.judge.partition_health import by_broker
 
 PLANTED = {
@@ -313,6 +313,31 @@ def test_a_static_value_that_no_file_tells_is_remarked() -> None:
     assert verdict("ISR-09", kraft(broker_configs=(), properties=files_of(two))).evidence
 
 
+@pytest.mark.parametrize(
+    ("configs", "expected"),
+    [
+        ([("", "min.insync.replicas"), ("1", "unclean.leader.election.enable")], "pass"),
+        ([("", "unclean.leader.election.enable")], "warn"),
+        ([("", "min.insync.replicas"), ("1", "min.insync.replicas")], "warn"),
+        ([], "warn"),
+    ],
+)
+def test_with_elr_the_minimum_is_set_for_the_cluster_alone(configs: list[tuple[str, str]], expected: str) -> None:
+    """ELR-01."""
+    mine = tuple(BrokerConfig(KRAFT, node, name, "2") for node, name in configs)
+    assert verdict("ELR-01", kraft(broker_configs=mine)).verdict == expected
+    assert verdict(
+        "ELR-01", kraft(broker_configs=(BrokerConfig("zookeeper", "", "min.insync.replicas", "2"),))
+    ).violations
+
+
+def test_a_topic_s_own_minimum_is_no_broker_s() -> None:
+    own = {**CONFIGS[0], "resource_type": "TOPIC", "resource_name": "0", "config": "min.insync.replicas", "value": "3"}
+    rows = [own, {**own, "resource_type": "BROKER", "value": "2"}]
+    found = broker_configs(table("configs", rows)).to_dicts()
+    assert found == [{"source": KRAFT, "broker": "0", "name": "min.insync.replicas", "value": "2"}]
+
+
 def test_the_largest_of_several_files_counts() -> None:
     """After a restart another broker leads, by its own file."""
     look = FirstLook(test_evidence.given(static_min_isr={0: 1, 1: 2}), test_evidence.ANSWERS)
@@ -525,6 +550,26 @@ def test_what_goes_by_time_is_unknown_without_one(check_id: str, code: str) -> N
     assert verdict(check_id, kraft()).verdict == "pass"
     assert verdict(check_id, without_a_time()).verdict == "unknown"
     assert verdict(check_id, replace(without_a_time(), findings={code: Sample(1, ("one",))})).verdict == "warn"
+
+
+def test_whether_a_quorum_has_stopped_is_unknown_without_a_time() -> None:
+    """RB-12."""
+    back = test_checks.rolled_back()
+    copies = [replace(each, last_append_time=None) for each in back.copies]
+    assert verdict("RB-12", back).verdict == "pass"
+    assert verdict("RB-12", replace(back, copies=copies, plan=plan_read(copies))).verdict == "unknown"
+
+
+@pytest.mark.parametrize("check_id", ["QRM-07", "BRK-01"])
+def test_elections_and_fenced_brokers_of_the_last_hour_are_unknown_without_one(check_id: str) -> None:
+    assert verdict(check_id, without_a_time()).verdict == "unknown"
+
+
+def test_brokers_that_report_no_level_are_not_absent() -> None:
+    mute = [broker(node, features=[]) for node in (0, 1, 2)]
+    assert verdict("FEAT-01", kraft(brokers_in_kraft=mute)).verdict == "unknown"
+    nobody = kraft(brokers_in_kraft=[], counts={**kraft().counts, "brokers": {KRAFT: 0}})
+    assert verdict("FEAT-01", nobody).verdict == "not_applicable"
 
 
 @pytest.mark.parametrize("check_id", ["ISR-07", "DUR-13"])
@@ -759,6 +804,11 @@ def test_from_4_3_on_configurations_that_kafka_does_not_know_are_skipped(
 
 def test_of_a_topic_s_next_change_only_releases_that_refuse_it_are_warned() -> None:
     assert verdict("CFG-01", kraft(kafka_version="4.2")).verdict == "pass"
+
+
+def test_other_configurations_of_a_group_name_no_topic() -> None:
+    other = {**CONFIGS[0], "resource_type": "GROUP", "resource_name": "g", "config": "share.auto.offset.reset"}
+    assert not told({"configs": [{**other, "value": "earliest"}]}).keys() & {DEAD_LETTERS, DEAD_LETTER_PREFIX}
 
 
 def of_cluster(key: str, value: str) -> Row:

@@ -167,6 +167,11 @@ def test_a_dynamic_quorum_is_not_asked_for_registrations() -> None:
 def test_who_else_keeps_a_quorum_static(values: dict[str, Any], said: str) -> None:
     """`FeatureControlManager.reasonNotSupported` asks every registered node, for kraft.version as for any feature."""
     assert check(kraft(quorum=Quorum()), "FEAT-10")[0] == "pass"
+    two = [controller(node) for node in NODES[:2]]
+    assert check(kraft(quorum=Quorum(), controllers=two), "FEAT-10") == (
+        "unknown",
+        ["the features of voters 3002 are unknown: they are not registered"],
+    )
     assert check(kraft(quorum=Quorum(), **values), "FEAT-10") == ("warn", [said])
 
 
