@@ -21,8 +21,12 @@ import pyarrow.compute as pc
 
 from jobs.sources.kraft.folder import KraftSourceError, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_file, plan_log, read_records
+from schemas.kraft.control import CONTROL_TYPES
+from schemas.kraft.records import RECORD_TYPES
 from transforms.kraft.decode.lines import CONTROL_PREFIX, json_lines
 from transforms.kraft.decode.masking import UNMASKED, Masking
+from transforms.nearest import suggestion
+from transforms.report.printable import visible
 from transforms.secrets import Fingerprinter
 
 CLEAN, FINDINGS, USAGE = 0, 10, 2
@@ -66,6 +70,10 @@ def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
             file=err,
         )
         return USAGE
+    wrong = _selects_nothing(arguments)
+    if wrong:
+        print(f"dump: {wrong}", file=err)
+        return USAGE
     selection = Selection(arguments.from_offset, arguments.to_offset)
     try:
         tasks = _tasks(arguments.path, selection)
@@ -87,6 +95,24 @@ def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     if findings:
         print(f"dump: {findings} findings: lines with `problem`", file=err)
     return FINDINGS if findings else CLEAN
+
+
+def _selects_nothing(arguments: argparse.Namespace) -> str:
+    """Why no record can be selected, in one line; no output would mean that the log has none."""
+    first, end = arguments.from_offset or 0, arguments.to_offset
+    if first < 0:
+        return f"--from: {first} is below 0"
+    if end is not None and end <= first:
+        return f"--to: {end} is not above --from, {first}: no record is between them"
+    known = [each.name for each in (*RECORD_TYPES.values(), *CONTROL_TYPES.values())]
+    known = ["CONTROL", *(name.removesuffix(_RECORD_SUFFIX) for name in known)]
+    names = [(name, name.upper().removeprefix(CONTROL_PREFIX).removesuffix(_RECORD_SUFFIX)) for name in arguments.type]
+    unknown = next((pair for pair in names if pair[1] not in known), None)
+    return "" if unknown is None else _no_type(*unknown, known)
+
+
+def _no_type(name: str, searched: str, known: Sequence[str]) -> str:
+    return f"--type: there is no record type `{visible(name, 80)}`; {suggestion(searched, known)}"
 
 
 def _tasks(path: str, selection: Selection) -> list[ReadTask]:

@@ -183,6 +183,8 @@ def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
 def execute_gates(arguments: argparse.Namespace) -> int:
     """Print the run of the gates and what blocks them. Returns 20 if the requested gate is not open (`why_gate_is_shut`)."""
     check_stale_after(arguments.stale_after)
+    if arguments.allow_unknown and arguments.gate is None:
+        raise UsageError("--allow-unknown: goes with --gate")
     with open_warehouse(arguments, in_spark=False) as run:
         try:
             past = past_run(run, arguments.run_id)

@@ -86,6 +86,24 @@ def test_offsets_and_types_select() -> None:
     assert "CONTROL_LEADER_CHANGE v0" in leaders[0]
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--type", "TOPICS"], "--type: there is no record type `TOPICS`; did you mean `TOPIC`?"),
+        (["--type", "topic", "--type", "PARTITION_RECORDS"], "there is no record type `PARTITION_RECORDS`"),
+        (["--from", "10", "--to", "10"], "--to: 10 is not above --from, 10: no record is between them"),
+        (["--from", "-1"], "--from: -1 is below 0"),
+        (["--to", "0"], "--to: 0 is not above --from, 0"),
+    ],
+)
+def test_what_would_select_nothing_is_refused(argv: list[str], said: str) -> None:
+    code, lines, complaint = dump(log_folder(*STAGE), *argv)
+    assert (code, lines) == (USAGE, [])
+    assert complaint.startswith("dump: ")
+    assert said in complaint
+    assert len(complaint.splitlines()) == 1
+
+
 def test_damage_is_a_line_with_its_place(tmp_path: Path) -> None:
     data = bytearray((log_folder(*STAGE) / LOG).read_bytes())
     data[-5] ^= 1

@@ -100,6 +100,7 @@ def test_debug_shows_the_trace_wherever_it_stands(
         (["gates", "--warehouse", "w", "--stale-after", "nan"], "--stale-after: give a number of hours above 0"),
         (["gates", "--warehouse", "w", "--stale-after", "inf"], "--stale-after: give a number of hours above 0"),
         (["fleet", "--warehouse", "w", "--stale-after", "nan"], "--stale-after: give a number of hours above 0"),
+        (["gates", "--warehouse", "w", "--allow-unknown"], "--allow-unknown: goes with --gate"),
         (["history", "--warehouse", "w", "--last", "0"], "--last: 0 is below 1; give a number of runs"),
         (["history", "--warehouse", "w", "--last", "-5"], "--last: -5 is below 1; give a number of runs"),
         (
