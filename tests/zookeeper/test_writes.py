@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from jobs.sources.zookeeper.writes import (
     OPERATION,
     WRITE,
     judge,
+    last_barrier,
     read_writes,
 )
 from tests.captures import capture
+from tests.reconcile.kraft_clusters import copy
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log
 from tests.zookeeper.test_state import secrets_of
@@ -369,6 +372,28 @@ def kraft_at_work(changes: int) -> Log:
     for number in range(changes):
         log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(100 + number), 2 + number), session=30)
     return log
+
+
+@pytest.mark.parametrize(
+    ("level", "later", "barrier"),
+    [(8, ("change",), None), (None, ("change",), None), (8, (), 5), (14, ("change",), 5), (8, ("change", 104), 7)],
+)
+def test_3_4_writes_no_barrier_but_the_loads(
+    tmp_path: Path, level: int | None, later: tuple[str | int, ...], barrier: int | None
+) -> None:
+    """The tree at the load's lacks what 3.4 mirrored since: a topic made in dual write with 3.4.1 was said to be lost."""
+    log = kraft_at_work(1)
+    for each in later:
+        if each == "change":
+            log.add(
+                OpCode.MULTI,
+                enveloped(OpCode.CREATE, journal.create("/brokers/topics/v"), write=migration(100)),
+                session=30,
+            )
+        else:
+            log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(int(each)), 3), session=30)
+    leading = replace(copy(3000, log_end=200, epoch_starts=((1, 0),)), bootstrap_level=level)
+    assert last_barrier(DataFolder(in_files(tmp_path, log, 1)), leading) == barrier
 
 
 def holes(folder: Path) -> list[tuple[int, int | None, str]]:

@@ -16,6 +16,7 @@ from jobs.sources.zookeeper.folder import DataFolder
 from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.writes import BARRIER_COLUMNS, WRITE_COLUMNS
 from transforms.kraft.quorum import LogCopy
+from transforms.kraft.release import FIRST_MIGRATING_LEVEL
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.storage.chroot import needed_part
 from transforms.zookeeper.storage.limits import groups
@@ -83,7 +84,8 @@ def last_barrier(folder: DataFolder, leading: LogCopy) -> int | None:
     """zxid of the newest barrier that the metadata log `leading` reaches, while a KRaft controller owns ZooKeeper.
 
     There both sides are exact (S§5.5), and the two copies need not have been taken at the same moment. None when there
-    is none: the tree is then taken at the end of the logs. A barrier before a hole in them is none: newer ones may be in it.
+    is none: the tree is then taken at the end of the logs. A barrier before a hole in them is none: newer ones may be in it. Nor is the
+    load's, once 3.4 has mirrored changes after it: that release never writes another one (S§4.4).
     """
     judged = judge(folder, frozenset({"claim", "rollback"}))
     census = judged.census
@@ -94,6 +96,9 @@ def last_barrier(folder: DataFolder, leading: LogCopy) -> int | None:
     known = [barrier for barrier in census.barriers if barrier.zxid >= census.unbroken_from]
     reached = [barrier for barrier in known if barrier.kraft_metadata_offset < leading.end]
     newest = max(reached, key=lambda barrier: barrier.zxid, default=None)
+    of_3_4 = leading.bootstrap_level in (None, FIRST_MIGRATING_LEVEL)
+    if newest and of_3_4 and newest.zxid == census.loaded_zxid and census.mirrored_zxid > newest.zxid:
+        return None
     return newest.zxid if newest and _same_epoch(newest, leading) and folder.is_exact_at(newest.zxid) else None
 
 

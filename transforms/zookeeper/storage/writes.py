@@ -95,7 +95,8 @@ class WriteCensus:
     """Counts the logs' writes; feed it every transaction in order, and every hole among them.
 
     `census` counts kinds of writes since the first claim, `foreign` keeps the foreign ones. From `unbroken_from` on (a zxid)
-    nothing is missing, as far as the logs go.
+    nothing is missing, as far as the logs go. `loaded_zxid` is the barrier that ended a load, `mirrored_zxid` the newest change of a
+    KRaft controller.
     """
 
     barriers: list[Barrier] = field(default_factory=list)
@@ -106,6 +107,8 @@ class WriteCensus:
     first_claim_zxid: int | None = None
     holes: list[Hole] = field(default_factory=list)
     unbroken_from: int = 0
+    loaded_zxid: int | None = None
+    mirrored_zxid: int = 0
     _mirrors: set[int] = field(default_factory=set)
     _kraft_owns: bool | None = False
     _in_office: str | None = None
@@ -245,6 +248,8 @@ class WriteCensus:
             self._in_office = self.writers.get(transaction.session)
         if kind in ("claim", "envelope"):
             self._kraft_owns = True
+        if kind == "envelope":
+            self.mirrored_zxid = transaction.zxid
         for operation in transaction.operations:
             if operation.type in _CREATES and operation.path == _CONTROLLER and operation.ephemeral:
                 self._kraft_owns = False
@@ -262,6 +267,7 @@ class WriteCensus:
         # Without an earlier value (logs that begin later) a write may be a claim's, which repeats the offset.
         if stands_alone and self._position is not None and position != self._position:
             self.barriers.append(barrier)
+            self.loaded_zxid = transaction.zxid if self._position[0] < 0 else self.loaded_zxid
             # Behind a hole it shows who took over in it.
             self._kraft_owns = True if self._kraft_owns is None else self._kraft_owns
         self._position = position
