@@ -879,6 +879,15 @@ def test_a_load_that_nobody_waited_for() -> None:
     assert verdicts(replace(facts, plan=plan_read([later])))["DUR-07"].verdict == "pass"
 
 
+def test_a_load_of_3_4_is_recorded_by_its_begin_alone() -> None:
+    """Controllers of 3.4.1 that loaded were upgraded to 3.6.2 in dual write: the state's byte means MIGRATION from then on."""
+    begun = [StateChange(LOAD_STATE, MIGRATION, NOW)]
+    facts = replace(dual_write(), states=begun, levels=[LevelChange(1, 8)], features={"metadata.version": 8})
+    assert verdicts(facts)["DUR-07"].verdict == "pass"
+    newer = replace(facts, levels=[LevelChange(1, 9)])
+    assert verdicts(newer)["DUR-07"].evidence == [f"the load ended at offset {LOAD_STATE}, from state NONE"]
+
+
 def test_a_rollback_is_not_judged_by_what_was_not_read() -> None:
     nothing = replace(rolled_back(), replicas=(), newest_znode_time_ms=None, zookeeper=zookeeper(controller_epoch=None))
     found = verdicts(nothing)

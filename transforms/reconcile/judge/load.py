@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transforms.kraft.quorum import ReadPlan
+from transforms.kraft.release import FIRST_MIGRATING_LEVEL
 from transforms.kraft.replay.transactions import MetadataTransaction, TransactionLog
 from transforms.reconcile.judge.facts import Facts
 
@@ -83,7 +84,8 @@ def load_transactions(log: TransactionLog) -> list[MetadataTransaction]:
 def state_problems(facts: Facts) -> list[str]:
     """Changes of the migration's state other than PRE_MIGRATION to MIGRATION, once, and on to POST_MIGRATION.
 
-    The same value again is not a change. What came before the checkpoint that a log begins at is not judged.
+    The same value again is not a change. What came before the checkpoint that a log begins at is not judged. At 3.4-IV0 the first
+    state may be that of a load of 3.4, which records no other one (S§4.3): later releases record PRE_MIGRATION before.
     """
     from_checkpoint = facts.plan is not None and facts.plan.base_checkpoint is not None
     previous, loads, problems = None if from_checkpoint else "NONE", 0, []
@@ -93,12 +95,17 @@ def state_problems(facts: Facts) -> list[str]:
             loads += 1
             if loads > 1:
                 problems.append(f"the load ended again at offset {change.offset}, from state {previous}")
-            elif previous not in ("PRE_MIGRATION", None):
+            elif previous not in ("PRE_MIGRATION", None) and _level_at(facts, change.offset) != FIRST_MIGRATING_LEVEL:
                 problems.append(f"the load ended at offset {change.offset}, from state {previous}")
         if previous in ("MIGRATION", "POST_MIGRATION") and name in ("NONE", "PRE_MIGRATION"):
             problems.append(f"the state went back from {previous} to {name} at offset {change.offset}")
         previous = name
     return problems
+
+
+def _level_at(facts: Facts, offset: int) -> int | None:
+    """The metadata.version at an offset, as far as the log records it."""
+    return next((change.level for change in reversed(facts.levels) if change.offset < offset), None)
 
 
 def unbracketed_end(facts: Facts) -> list[str]:
