@@ -40,6 +40,12 @@ def test_a_state_in_a_checkpoint_tells_a_later_release_too() -> None:
     assert found.version == "3.5"
 
 
+def test_an_offset_that_moved_without_a_load_tells_a_later_release_too() -> None:
+    found = infer_release(None, [], [node("broker_id", 0, 8)], 8, frozenset({1}), offset_moved=True)
+    assert found.version == "3.5"
+    assert infer_release(None, [], [node("broker_id", 0, 14)], 8, frozenset({1}), offset_moved=True).version == "3.6"
+
+
 def test_before_knows_releases() -> None:
     assert before("3.4.1", 3, 5)
     assert not before("3.10", 3, 5)

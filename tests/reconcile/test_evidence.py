@@ -142,6 +142,24 @@ def gathered(**values: Any) -> ClusterFacts:
     return first_facts(FirstLook(given(**values), ANSWERS))
 
 
+@pytest.mark.parametrize(
+    ("passed", "release"),
+    [
+        ([], "3.4"),
+        ([{"kraft_metadata_offset": 190, "records": 80}], "3.4"),
+        ([{"kraft_metadata_offset": 190, "records": 80}, {"kraft_metadata_offset": 191, "records": 1}], "3.5"),
+    ],
+)
+def test_an_offset_that_moves_without_a_load_is_of_a_release_after_3_4(
+    passed: list[dict[str, Any]], release: str
+) -> None:
+    """Controllers of 3.4.1 were upgraded to 3.6.2 in dual write: they register no release, and the brokers an old level."""
+    features = [{**_ANSWERED["features"][0], "level": 8}]
+    answers = {**ANSWERS, "features": features, "lag_series": passed}
+    early = given(ELECTED, LEVEL, state(69, 1), state(150, 1), kafka_version=None)
+    assert FirstLook(early, answers).release.version == release
+
+
 def test_the_same_records_are_another_phase_by_who_holds_the_controller() -> None:
     assert FirstLook(given(), ANSWERS).phase is Phase.DUAL_WRITE
     assert FirstLook(given(zookeeper=ROLLED_BACK), ANSWERS).phase is Phase.ROLLED_BACK

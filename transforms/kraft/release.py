@@ -32,6 +32,7 @@ def infer_release(
     state_codes: frozenset[int] = frozenset(),
     *,
     state_in_checkpoint: bool = False,
+    offset_moved: bool = False,
     migrating: bool = False,
 ) -> Release:
     """The configured version, else the release that most nodes state, held to what decides its meaning.
@@ -41,7 +42,7 @@ def infer_release(
     below the finalised level. While a migration runs (`migrating`) the release is one that can migrate, whatever a node says;
     such a node is named by `outside_migration`. `state_codes` are the ZkMigrationState bytes of the log: 3.4 writes only 1, so
     another one shows a later release that runs at an old metadata.version; so does a state that the log's base checkpoint holds
-    (`state_in_checkpoint`).
+    (`state_in_checkpoint`), and so does an offset of `/migration` that moved without a load (`offset_moved`, S§4.4).
     """
     if configured is not None:
         return Release(configured, "configured")
@@ -58,6 +59,10 @@ def infer_release(
     )
     if before(version, 3, 5) and (state_in_checkpoint or state_codes & _NOT_WRITTEN_BY_3_4):
         return Release("3.5", "inferred: the log holds a ZkMigrationState that 3.4 never writes; 3.5 or later")
+    if before(version, 3, 5) and offset_moved:
+        return Release(
+            "3.5", "inferred: the offset in /migration moves after the load, which 3.4 never does; 3.5 or later"
+        )
     return Release(version, f"inferred: {who} supports metadata.version up to {level_name(level)}")
 
 

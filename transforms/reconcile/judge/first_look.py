@@ -159,8 +159,18 @@ class FirstLook:
             self.features.get(FEATURE_NAME),
             frozenset(codes),
             state_in_checkpoint=any(record["checkpoint_offset"] is not None for record in self._records(STATE)),
+            offset_moved=self._offset_moved(),
             migrating=side is not None and is_migrating(codes, side.plan.leading.last_epoch, self.given.zookeeper),
         )
+
+    def _offset_moved(self) -> bool:
+        """True if the transaction logs show that `/migration` passed records which began no load: each load records a state."""
+        begun = [record["offset"] for record in self._records(STATE)]
+        passed = [
+            range(row["kraft_metadata_offset"] - row["records"] + 1, row["kraft_metadata_offset"] + 1)
+            for row in self.answers.of("lag_series")
+        ]
+        return any(not any(offset in each for offset in begun) for each in passed)
 
     def _epochs(self) -> list[LeaderEpoch]:
         rows = [
