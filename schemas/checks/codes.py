@@ -39,6 +39,8 @@ CLEAR_REMOVED = "CLEAR-REMOVED"
 CONFIG_SKIPPED = "CONFIG-SKIPPED"
 # A configuration that a removed topic left in the checkpoint of a node (CFG-03).
 CONFIG_LEFT = "CONFIG-LEFT"
+# The same in the state: the log begins with such a checkpoint.
+CONFIG_ALONE = "CONFIG-ALONE"
 # What a rolling restart does to a partition: of an internal topic, of another; offline, or without acks=all (UPG-04).
 RESTART_INTERNAL = "RESTART-INTERNAL"
 RESTART_OFFLINE = "RESTART-OFFLINE"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.checks.codes import CONFIG_LEFT, CONFIG_SKIPPED
+from schemas.checks.codes import CONFIG_ALONE, CONFIG_LEFT, CONFIG_SKIPPED
 from schemas.replayed import FORMAT
 from tests.kernel.logs import AnyLog, Outcome, Row, batch, checkpoint_of, cut, plan, run
 from tests.kernel.test_findings import acl, broker, change, made, producer_ids, row, topic
@@ -234,7 +234,7 @@ def test_what_a_topic_left_in_the_checkpoint_that_the_log_begins_with_is_no_diff
     later = plan(end, start=50, base=50, checkpoints=checkpoints)
     found = run(later, [batch(rows)])
     assert {(each["code"], each["detail"]) for each in found.differences} == {(CONFIG_LEFT, MORE)}
-    alone = set() if again else {(CONFIG_LEFT, 'configs ["TOPIC", "g", "retention.ms"]', "offset 49")}
+    alone = set() if again else {(CONFIG_ALONE, 'configs ["TOPIC", "g", "retention.ms"]', "offset 49")}
     assert {(each["code"], each["subject"], each["place"]) for each in found.findings} == alone
 
 

@@ -53,7 +53,7 @@ def test_any_log_is_what_the_rules_for_one_record_say(seed: int) -> None:
         "DIRECTORIES",
         "CLEAR-REMOVED",
         "BROKER-REPLACED",
-        "CONFIG-LEFT",
+        "CONFIG-ALONE",
     }
 
 

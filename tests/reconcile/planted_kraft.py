@@ -177,6 +177,13 @@ FINDINGS: list[Row] = [
         "detail": "in the checkpoint, not in the replay",
         "place": "checkpoint 5",
     },
+    {
+        "source": "kraft",
+        "code": "CONFIG-ALONE",
+        "subject": 'configs ["TOPIC", "gone", "retention.ms"]',
+        "detail": "its topic is not there",
+        "place": "offset 4",
+    },
     {"source": "zookeeper", "code": "CONFIG-COST", "subject": "0", "detail": "too dear", "place": "/config/brokers/0"},
 ]
 OPERATIONS: list[Row] = [

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from schemas.checks.codes import CLEAR_UNKNOWN, CONFIG_LEFT
+from schemas.checks.codes import CLEAR_UNKNOWN, CONFIG_ALONE
 from schemas.entities.topics import TOPICS
 from schemas.kraft.enums import CONFIG_RESOURCE_TYPES
 from schemas.kraft.records import CLEAR_ELR, CONFIG, REMOVE_TOPIC, TOPIC
@@ -209,15 +209,15 @@ class Fold:
             *self.partitions.misfits({each.subject for each in self.found if each.code == UNLIKE}),
             *self.topics.findings(self.clears, snapshot or 0, committed),
             *self.brokers.findings(),
-            *self._left(),
+            *self._alone(),
         ]
         return findings_table(self.cluster, found)
 
-    def _left(self) -> Iterator[Finding]:
+    def _alone(self) -> Iterator[Finding]:
         """Configurations of topics that are not there, as the checkpoint has them that the log begins with."""
         living = set(self.topics.names.column(self.topics.longs[np.flatnonzero(self.topics.here), NAME]).to_pylist())
         for key, row in self.cold.configs_without(living):
-            yield Finding.at(row.at.offset, CONFIG_LEFT, f"configs {key}", "its topic is not there")
+            yield Finding.at(row.at.offset, CONFIG_ALONE, f"configs {key}", "its topic is not there")
 
 
 def findings_table(cluster: str, found: list[Finding]) -> pa.Table:

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.checks.codes import CONFIG_ALONE, CONFIG_SKIPPED
 from schemas.entities import ENTITIES
 from schemas.entities.configs import CONFIGS
 from schemas.entities.migration import MIGRATION
@@ -287,11 +287,11 @@ def _keeping(
 ) -> Keeping | None:
     """What the next run may continue from: nothing of a log with findings, which each run must see itself.
 
-    What Kafka itself skips is not a fault of the log.
+    What Kafka itself skips is not a fault of the log, and what the state alone shows is found again.
     """
     if at is None:
         return None
-    if seen.last is None or not findings.filter(pl.col("code") != CONFIG_SKIPPED).is_empty():
+    if seen.last is None or not findings.filter(~pl.col("code").is_in([CONFIG_ALONE, CONFIG_SKIPPED])).is_empty():
         return NOTHING
     below = [milestone for milestone in side.milestones if milestone["offset"] < at]
     base_run = None if side.kept is None else side.kept.run_id

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
+    CONFIG_ALONE,
     CONFIG_LEFT,
     CORDONED,
     DEAD_LETTER_MISSING,
@@ -221,7 +222,7 @@ def _gone(facts: Facts) -> Outcome:
     registered = {row["broker_id"] for row in facts.brokers_in_kraft if row.get("source", KRAFT) == KRAFT}
     nodes = registered | set(facts.voters) | {row["controller_id"] for row in facts.controllers}
     gone = tuple(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - nodes))
-    return sampled(Sample(len(gone), gone), facts.found(CONFIG_LEFT))
+    return sampled(Sample(len(gone), gone), facts.found(CONFIG_ALONE, CONFIG_LEFT))
 
 
 CHECKS: dict[str, CheckFunction] = {
