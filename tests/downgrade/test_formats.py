@@ -7,9 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from schemas.checks.codes import CLEAR_REMOVED
 from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
 from schemas.kraft.enums import DIRECTORY_MIGRATING
+from schemas.silver import FINDINGS
 from tests.downgrade.trees import of_tree
 from tests.zookeeper.trees import dump_batches
 from transforms.downgrade.evidence import TRACES, TreeFormats, formats_of_log, seen
@@ -65,16 +67,22 @@ def test_formats_of_the_log_are_told_with_their_newest_record() -> None:
     configs = frame(
         [{"kraft_offset": offset, "resource_type": kind} for kind, offset in of_types], columns_of(CONFIGS.row_columns)
     )
-    (answer,) = formats_of_log(partitions, configs)
+    cleared = [{"code": CLEAR_REMOVED, "place": f"offset {at}"} for at in (7, 31)]
+    findings = frame([{"code": "CLEAR-ALL", "place": "offset 40"}, *cleared], columns_of(FINDINGS.columns))
+    (answer,) = formats_of_log(partitions, configs, findings)
     assert {name: found for name, found in seen(answer, OF_KRAFT).items() if "_configs_" not in name} == {
         "directory_ids": Seen(2, "PARTITION records, offset 9"),
         "eligible_leader_replicas": Seen(0),
         "client_metrics_configs": Seen(0),
         "group_configs": Seen(2, "CONFIG records, offset 22"),
+        "clear_elr_after_removal": Seen(2, "CLEAR_ELR records, offset 31"),
     }
-    assert formats_of_log(partitions.clear(), configs.clear()) == []
-    (answer,) = formats_of_log(partitions.clear(), configs)
+    nothing = (partitions.clear(), configs.clear(), findings.clear())
+    assert formats_of_log(*nothing) == []
+    (answer,) = formats_of_log(nothing[0], configs, nothing[2])
     assert seen(answer, OF_KRAFT)["group_configs"].total == 2
+    (answer,) = formats_of_log(nothing[0], nothing[1], findings)
+    assert seen(answer, OF_KRAFT)["clear_elr_after_removal"].total == 2
 
 
 def test_configurations_are_told_by_the_release_that_they_came_with() -> None:
@@ -94,7 +102,8 @@ def test_configurations_are_told_by_the_release_that_they_came_with() -> None:
         for offset, (kind, name) in enumerate(of_types, 1)
     ]
     partitions = frame([], columns_of(PARTITIONS.row_columns))
-    (answer,) = formats_of_log(partitions, frame(rows, columns_of(CONFIGS.row_columns)))
+    findings = frame([], columns_of(FINDINGS.columns))
+    (answer,) = formats_of_log(partitions, frame(rows, columns_of(CONFIGS.row_columns)), findings)
     found = {name: each.example for name, each in seen(answer, OF_KRAFT).items() if each.total and "_configs_" in name}
     assert found == {name: f"CONFIG records, offset {at}" for at, name in enumerate(of_types.values(), 1) if name}
 

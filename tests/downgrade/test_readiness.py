@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from schemas.checks.codes import CLEAR_REMOVED
 from tests.captures import capture
 from tests.downgrade.trees import TreeEvidence, of_tree
 from tests.features.clusters import cluster
 from tests.isr.logs import log_records
-from tests.reconcile.kraft_clusters import kraft
 from tests.reconcile.test_checks import zookeeper_alone
 from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
@@ -44,7 +42,7 @@ from transforms.downgrade.readiness import (
 )
 from transforms.features.matrix import BROKER, CONTROLLER, Node
 from transforms.features.update import Cluster
-from transforms.reconcile.judge.facts import ReplicaUse, Sample
+from transforms.reconcile.judge.facts import ReplicaUse
 from transforms.reconcile.judge.kip_tables import settings_of, state_of
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
@@ -482,11 +480,7 @@ def test_clears_that_4_1_can_not_replay_block_the_way_to_it() -> None:
     for target, outcome in (((4, 2), "safe"), ((4, 1), "blocked"), ((4, 0), "blocked")):
         assert outcomes(readiness(state, target), title) == {outcome}
     assert readiness(state, (4, 1)).floor == (4, 2)
-    assert outcomes(readiness(replace(state, seen=KRAFT.seen), (4, 1)), title) == set()
-    facts = kraft(findings={CLEAR_REMOVED: Sample(3, ("t (offset 9)",))})
-    answers: dict[str, Any] = {"feature_znode": [], "formats": []}
-    assert state_of(answers, facts, None, (4, 3), None).seen == {"clear_elr_after_removal": Seen(3, "t (offset 9)")}
-    assert not state_of(answers, kraft(), None, (4, 3), None).seen
+    assert outcomes(readiness(replace(state, seen=KRAFT.seen), (4, 1)), title) == {"safe"}
 
 
 def test_files_that_older_releases_pass_over_are_in_the_ledger() -> None:

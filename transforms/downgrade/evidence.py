@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from schemas.checks.codes import CLEAR_REMOVED
 from schemas.kraft.enums import DIRECTORY_MIGRATING
 from schemas.kraft.new_configs import NEW_CONFIGS
 from transforms.downgrade.ledger import FeatureZnode, Seen, config_format
@@ -17,6 +18,7 @@ FEATURE_PATH = "/feature"
 _BROKER = r"^/brokers/ids/[0-9]{1,10}$"
 MESSAGE_FORMAT = "message.format.version"
 _EXAMPLE = "_example"
+_CLEARED = "clear_elr_after_removal"
 _EMPTY = ("{}", "[]")
 
 
@@ -110,9 +112,10 @@ def _showing(znodes: pl.DataFrame, trace: Trace) -> pl.Series:
     return znodes["path"]
 
 
-def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame) -> list[dict[str, Any]]:
-    """The same of KRaft's formats, from silver rows of KRaft's partitions and configurations; none without any."""
-    if partitions.is_empty() and configs.is_empty():
+def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame, findings: pl.DataFrame) -> list[dict[str, Any]]:
+    """The same of KRaft's formats, from silver rows of KRaft's partitions and configurations, and of findings; none without any."""
+    cleared = findings.filter(pl.col("code") == CLEAR_REMOVED)
+    if partitions.is_empty() and configs.is_empty() and cleared.is_empty():
         return []
     placed = pl.col("directories").list.eval(pl.element() != DIRECTORY_MIGRATING).list.any()
     held = pl.col("eligible_leader_replicas").list.len() > 0
@@ -132,6 +135,8 @@ def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame) -> list[dict
         newest = rows.select(pl.col("kraft_offset").max()).item()
         example = None if newest is None else f"{records} records, offset {newest}"
         row |= {name: rows.height, name + _EXAMPLE: example}
+    places = [f"CLEAR_ELR records, {place}" for place in cleared["place"]]
+    row |= {_CLEARED: len(places), _CLEARED + _EXAMPLE: places[-1] if places else None}
     return [row]
 
 

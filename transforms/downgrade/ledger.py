@@ -340,10 +340,9 @@ OF_KRAFT = (
     "eligible_leader_replicas",
     "client_metrics_configs",
     "group_configs",
+    "clear_elr_after_removal",
     *(entry.id for entry in _NEW_CONFIGS),
 )
-# Formats that the replay finds; one that it did not find is absent.
-OF_REPLAY = ("clear_elr_after_removal",)
 # Formats that only a finalised level shows, and files that every broker writes.
 BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
 OF_FILES = (

@@ -14,7 +14,6 @@ from transforms.downgrade.ledger import (
     BY_PROTOCOL,
     OF_FILES,
     OF_KRAFT,
-    OF_REPLAY,
     Effect,
     FeatureZnode,
     Seen,
@@ -408,7 +407,7 @@ def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
         return
     yield from _level(state, state.finalised, target)
     yield from _features(state, state.finalised, target)
-    for name in (*OF_KRAFT, *(each for each in OF_REPLAY if each in state.seen)):
+    for name in OF_KRAFT:
         yield from _format(name, state, target)
     yield from _by_feature(state.finalised, target)
     yield from _files(target)

@@ -202,7 +202,9 @@ class _Examination:
         side = self.given.side
         history = None if side is None else read.judged
         answers = second_questions(look, sides, trees, read, written, history, self.memory.epochs)
-        answers |= kip_tables.questions(sides.tables, read.recent, side, capped_min_isr=look.capped_min_isr)
+        answers |= kip_tables.questions(
+            sides.tables, sides.findings, read.recent, side, capped_min_isr=look.capped_min_isr
+        )
         if self.given.has_zookeeper:
             answers |= {"formats": trees.formats.answer(), **trees.features.answers()}
         return every_answer(SECOND_ANSWERS, answers)

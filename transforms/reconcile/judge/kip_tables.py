@@ -11,11 +11,10 @@ from typing import Any
 import polars as pl
 
 from schemas.checks import BY_ZOOKEEPER, KRAFT, ZOOKEEPER, Phase
-from schemas.checks.codes import CLEAR_REMOVED
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrHistory, IsrLine
 from transforms.downgrade import evidence
-from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, Seen
+from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode
 from transforms.downgrade.ordering import Configurations, violations
 from transforms.downgrade.readiness import (
     KnownCluster,
@@ -43,12 +42,18 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def questions(
-    tables: Mapping[str, pl.DataFrame], recent: pl.DataFrame, side: KraftSide | None, *, capped_min_isr: bool
+    tables: Mapping[str, pl.DataFrame],
+    findings: pl.DataFrame,
+    recent: pl.DataFrame,
+    side: KraftSide | None,
+    *,
+    capped_min_isr: bool,
 ) -> dict[str, list[dict[str, Any]]]:
     """Answers by the names that the functions below ask for, but for `formats` and `feature_znode`, which znodes give.
 
-    `tables` are silver rows of both sides by entity, `recent` the partitions' changes of the log's last ISR_HOURS
-    (`transforms.isr.audit.recent_of`). Without a log (`side`) there are none. `capped_min_isr` as in `transforms.isr.audit.isr_audit`.
+    `tables` are silver rows of both sides by entity, `findings` those of silver, `recent` the partitions' changes of the log's last
+    ISR_HOURS (`transforms.isr.audit.recent_of`). Without a log (`side`) there are none. `capped_min_isr` as in
+    `transforms.isr.audit.isr_audit`.
     """
     answers = {"topic_formats": _topic_formats(tables["configs"])}
     if side is not None:
@@ -56,7 +61,7 @@ def questions(
         end = side.plan.leading.last_append_time
         if end is not None:
             answers["isr_audit"] = isr_audit(recent, partitions, configs, end, _WORST, capped_min_isr=capped_min_isr)
-        answers["kraft_formats"] = evidence.formats_of_log(partitions, configs)
+        answers["kraft_formats"] = evidence.formats_of_log(partitions, configs, findings)
     return answers
 
 
@@ -164,9 +169,6 @@ def state_of(
     seen = evidence.seen(Answers(answers).first("formats"), tuple(evidence.TRACES)) if in_tree else {}
     if side is not None:
         seen |= evidence.seen(Answers(answers).first("kraft_formats"), OF_KRAFT)
-    cleared = facts.found(CLEAR_REMOVED)
-    if cleared.total:
-        seen |= {"clear_elr_after_removal": Seen(cleared.total, cleared.examples[0])}
     state = KnownCluster(
         mode,
         release,
