@@ -62,11 +62,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "FIN-07",
-        "No controller runs without the migration flag while brokers are in ZooKeeper mode",
+        "No controller runs without the migration flag",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Set zookeeper.metadata.migration.enable=true on the controllers listed and restart them now. The first of "
-        "them to become leader finalises the migration, and there is no way back.",
+        "Unless you are finalising, set zookeeper.metadata.migration.enable=true on the controllers listed and restart them "
+        "now. The first of them to become leader finalises the migration, and there is no way back.",
         "KIP-866, Finalizing; KRaftMigrationDriver, RegisterControllerRecord.ZkMigrationReady; S§7.4",
         needs=KRAFT_ONLY,
     ),

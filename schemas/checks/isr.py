@@ -185,9 +185,9 @@ CHECKS: tuple[Check, ...] = (
         "Every partition has a leader",
         UPGRADE,
         IN_KRAFT,
-        "Start the brokers that the partitions listed wait for. If none of them can come back, only an unclean "
-        "election helps: `kafka-leader-election.sh --election-type unclean`. It loses every record that the new "
-        "leader lacks.",
+        "Start the brokers that the partitions listed wait for; if one of them runs, bring back its directory (DIR-02). If "
+        "none of them can come back, only an unclean election helps: `kafka-leader-election.sh --election-type unclean`. It "
+        "loses every record that the new leader lacks.",
         "KIP-966; ReplicationControlManager; S§8.3, S§8.4",
         needs=KRAFT_ONLY,
         severity="critical",
