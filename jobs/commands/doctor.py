@@ -21,6 +21,7 @@ from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
 from jobs.places import Place, RemotePlace
 from jobs.run.run import shared
 from jobs.runtime.java import java_home, java_version
+from jobs.runtime.output import say
 from jobs.runtime.spark import delta_jars, profile_settings
 from jobs.settings import (
     KraftSettings,
@@ -72,7 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print one line for each item that was checked. Returns 0 if all is well, 10 with warnings, 2 if a run would fail."""
     found = []
     for finding in examine(arguments.conf):
-        print(visible(f"{finding.level:<5} {finding.what:<24} {finding.detail}", 400), flush=True)
+        say(visible(f"{finding.level:<5} {finding.what:<24} {finding.detail}", 400))
         found.append(finding.level)
     worst = FAIL if FAIL in found else WARN if WARN in found else OKAY
     print(

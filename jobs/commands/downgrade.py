@@ -16,6 +16,7 @@ from jobs.evidence.past import (
 )
 from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
+from jobs.runtime.output import say
 from jobs.settings import PropertySettings
 from jobs.sources.property_files import read_property_files
 from schemas.entities.configs import CONFIGS
@@ -51,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
         state = state_of(past_cluster(past, arguments.kafka_version), configurations)
         which = past.standing.lines(run.stale_after_hours)
         for line in [*which, *render(readiness(state, arguments.to)), *settings_of(past, state)]:
-            print(visible(line, 400))
+            say(visible(line, 400))
     return OK
 
 

@@ -18,6 +18,7 @@ from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_argument
 from jobs.evidence.past_log import PastKraft, migration_znodes, past_kraft
 from jobs.evidence.row_records import row_versions
 from jobs.exit import OK, UsageError
+from jobs.runtime.output import say
 from schemas.bronze import ZK_TRANSACTIONS
 from schemas.gold import DIVERGENCES
 from schemas.report import DivergenceRow
@@ -61,11 +62,8 @@ def execute(arguments: argparse.Namespace) -> int:
         past = past_run(run, arguments.run_id)
         text = render(explanation(past, row, arguments.as_of))
         gone = missing.lines(missing.of_chain(past))
-    for line in gone:
-        print(line)
-    print(text, end="")
-    for line in past.standing.lines(run.stale_after_hours):
-        print(line)
+    for line in [*gone, *text.removesuffix("\n").split("\n"), *past.standing.lines(run.stale_after_hours)]:
+        say(line)
     return OK
 
 

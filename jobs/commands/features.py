@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from jobs.evidence.past import add_release_argument, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
+from jobs.runtime.output import say
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features.levels import UnknownLevelError, level_of, level_text
 from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix
@@ -62,7 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
     _check_arguments(arguments, asked)
     if arguments.what in _WITHOUT_RUN:
         for line in _of_the_tool(arguments, asked):
-            print(visible(line, 400))
+            say(visible(line, 400))
         return OK
     if arguments.conf is None and arguments.warehouse is None:
         raise UsageError("one of the arguments --conf --warehouse is required")

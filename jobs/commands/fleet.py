@@ -11,7 +11,7 @@ from jobs.evidence.fleet_runs import fleet_runs
 from jobs.evidence.past import add_place_arguments, check_stale_after, open_tables
 from jobs.exit import OK, UsageError
 from jobs.places import place_of
-from jobs.runtime.output import terminal_width
+from jobs.runtime.output import say, terminal_width
 from jobs.settings import ReportSettings
 from jobs.steps.fleet import fleet_of, places_of, write_fleet_page
 from transforms.report.fleet_text import fleet_objects, fleet_text
@@ -64,5 +64,5 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         places = {} if reports is None else places_of(standing, reports, {}, Path())
         for line in fleet_text(standing, places, terminal_width()):
-            print(line)
+            say(line)
     return OK

@@ -21,7 +21,7 @@ from jobs.evidence.past import (
 )
 from jobs.evidence.stored_reports import stored_reports
 from jobs.exit import ERRORS, OK, UsageError
-from jobs.runtime.output import terminal_width
+from jobs.runtime.output import say, terminal_width
 from jobs.sinks.reader import records
 from schemas.gates import GATES
 from schemas.gold import RUNS
@@ -196,7 +196,7 @@ def execute_gates(arguments: argparse.Namespace) -> int:
             return ERRORS
     stale_after = arguments.stale_after or run.stale_after_hours
     for line in past.standing.lines(stale_after):
-        print(line)
+        say(line)
     for name, gate in past.report.gates.items():
         if arguments.gate in (None, name):
             _print_gate(name, gate, past.report.checks)
@@ -215,9 +215,9 @@ def _print_gate(name: str, gate: Gate, checks: Sequence[CheckResult]) -> None:
     print(f"{name:<11} {gate.verdict.upper().replace('_', '-')}")
     for check_id in gate.blocking:
         check = by_id[check_id]
-        print(f"  {check_id}: {check.title}")
+        say(f"  {check_id}: {check.title}")
         for line in check.evidence[:5]:
-            print(f"    {visible(line, 160)}")
+            say(f"    {visible(line, 160)}")
         # What an unknown check needs is its evidence: nothing is broken that a remedy could repair.
         if check.verdict != "unknown":
-            print(f"    -> {check.remedy}")
+            say(f"    -> {check.remedy}")

@@ -20,6 +20,7 @@ from jobs.evidence.past import (
 )
 from jobs.evidence.removed import changes_lines
 from jobs.exit import OK, UsageError
+from jobs.runtime.output import say
 from jobs.sinks.reader import Reader, records
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.entities.brokers import BROKERS
@@ -103,7 +104,7 @@ def execute(arguments: argparse.Namespace) -> int:
             options = ", ".join("--" + name.removesuffix("_name").replace("_", "-") for name in missing)
             raise UsageError(f"validate: {options} is needed")
     for line in _lines_of(arguments):
-        print(visible(line, 400))
+        say(visible(line, 400))
     return OK
 
 

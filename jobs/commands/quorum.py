@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jobs.commands.fetch import add_controller_arguments, controller_settings
 from jobs.exit import ERRORS, OK, UsageError
-from jobs.runtime.output import terminal_width
+from jobs.runtime.output import say, terminal_width
 from jobs.steps.ingest_kraft import find_copies
 from transforms.kraft.quorum import Fork, LogCopy, committed_end
 from transforms.report.printable import visible
@@ -42,16 +42,17 @@ def _copies(arguments: argparse.Namespace) -> int:
     for line in fitted([_HEAD, *map(_cells, facts)], frozenset(range(5)), terminal_width()):
         print(line)
     if found.plan is None:
-        print(visible(found.problem or "", 400))
+        say(visible(found.problem or "", 400))
         return ERRORS
     committed = committed_end(facts, found.plan, None, None)
-    print(f"\nused       {found.plan.explanation}")
+    print()
+    say(f"used       {found.plan.explanation}")
     for fork in found.plan.forks:
-        print(
+        say(
             f"fork       {_whose(fork)} from offset {fork.offset} on: epoch {fork.losing_epoch} lost to "
             f"epoch {fork.winning_epoch}; those records were never committed"
         )
-    print(f"committed  below {committed.end_exclusive} ({committed.proof}): {committed.explanation}")
+    say(f"committed  below {committed.end_exclusive} ({committed.proof}): {committed.explanation}")
     return OK
 
 
@@ -71,7 +72,7 @@ def _live(arguments: argparse.Namespace) -> int:
     if answer.error:
         raise UsageError("the controllers don't describe the quorum to this user: it needs DESCRIBE on the cluster")
     for line in live_lines(answer):
-        print(visible(line, 400))
+        say(visible(line, 400))
     return OK
 
 
