@@ -343,6 +343,8 @@ OF_KRAFT = (
     "clear_elr_after_removal",
     *(entry.id for entry in _NEW_CONFIGS),
 )
+# So many that those which are absent are not listed.
+OF_NEW_CONFIGS = frozenset(entry.id for entry in _NEW_CONFIGS)
 # Formats that only a finalised level shows, and files that every broker writes.
 BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
 OF_FILES = (

@@ -14,6 +14,7 @@ from transforms.downgrade.ledger import (
     BY_PROTOCOL,
     OF_FILES,
     OF_KRAFT,
+    OF_NEW_CONFIGS,
     Effect,
     FeatureZnode,
     Seen,
@@ -408,7 +409,8 @@ def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
     yield from _level(state, state.finalised, target)
     yield from _features(state, state.finalised, target)
     for name in OF_KRAFT:
-        yield from _format(name, state, target)
+        if name not in OF_NEW_CONFIGS or state.seen.get(name) != Seen(0):
+            yield from _format(name, state, target)
     yield from _by_feature(state.finalised, target)
     yield from _files(target)
 
