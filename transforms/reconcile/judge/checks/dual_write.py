@@ -104,8 +104,8 @@ def _no_defects(facts: Facts) -> Outcome:
     return sampled(facts.differing(*DEFECTS))
 
 
-def _mirrored_kinds(facts: Facts) -> Outcome:
-    """DUR-06."""
+def storable(facts: Facts) -> Outcome:
+    """DUR-06, RB-07: what ZooKeeper has no place for. Log directory ids are left out: its brokers do without."""
     return sampled(facts.unmirrored_configs, facts.found("RB-07"))
 
 
@@ -270,7 +270,7 @@ CHECKS: dict[str, CheckFunction] = {
     "DUR-03": _written_by_leader,
     "DUR-04": _alive,
     "DUR-05": _no_defects,
-    "DUR-06": _mirrored_kinds,
+    "DUR-06": storable,
     "DUR-07": _loaded_once,
     "DUR-08": _no_second_load,
     "DUR-09": _survives_snapshots,

@@ -7,6 +7,7 @@ from schemas.kraft.metadata_versions import level_name
 from transforms.outcome import Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.between import cluster_id
 from transforms.reconcile.judge.checks.brokers import other_protocols, zookeeper_brokers
+from transforms.reconcile.judge.checks.dual_write import storable
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.liveness import LivenessState, clocks, liveness
@@ -73,11 +74,6 @@ def _producer_ids(facts: Facts) -> Outcome:
         return found([])
     where = "has no producer id block" if end is None else f"would hand out ids from {end + 1}"
     return found([f"ZooKeeper {where}, KRaft has handed out everything below {following}"])
-
-
-def _kraft_only(facts: Facts) -> Outcome:
-    """RB-07. Log directory ids are left out: ZooKeeper brokers do without."""
-    return sampled(facts.unmirrored_configs, facts.found("RB-07"))
 
 
 def _reached_the_end(facts: Facts) -> Outcome:
@@ -166,7 +162,7 @@ CHECKS: dict[str, CheckFunction] = {
     "RB-04": _protocols,
     "RB-05": _cleaned_up,
     "RB-06": _producer_ids,
-    "RB-07": _kraft_only,
+    "RB-07": storable,
     "RB-08": _reached_the_end,
     "RB-09": _readable_in_zookeeper_mode,
     "RB-10": _brokers_back,
