@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from transforms.report.table import broken
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -23,22 +24,9 @@ def terminal_width() -> int | None:
 
 
 def say(line: str) -> None:
-    """Print a line; a terminal that is too narrow gets it broken between words, the rest a little further in."""
-    print(*_broken(line, terminal_width()), sep="\n", flush=True)
-
-
-def _broken(line: str, width: int | None) -> list[str]:
-    if width is None or len(line) <= width:
-        return [line]
-    further_in = " " * min(len(line) - len(line.lstrip()) + 2, width // 2)
-    return textwrap.wrap(
-        line,
-        width,
-        subsequent_indent=further_in,
-        expand_tabs=False,
-        replace_whitespace=False,
-        break_on_hyphens=False,
-    )
+    """Print a line; a terminal that is too narrow gets it broken (`transforms.report.table.broken`)."""
+    width = terminal_width()
+    print(*([line] if width is None or len(line) <= width else broken(line, width)), sep="\n", flush=True)
 
 
 class _ToReader(io.FileIO):

@@ -28,6 +28,19 @@ def fitted(rows: Sequence[Sequence[str]], right: frozenset[int], width: int | No
     return [line for row in body for line in _block(head, row, width)]
 
 
+def broken(line: str, width: int) -> list[str]:
+    """A line for a terminal of that width: broken between words, the rest a little further in."""
+    further_in = " " * min(len(line) - len(line.lstrip()) + 2, width // 2)
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=further_in,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_on_hyphens=False,
+    )
+
+
 def _block(head: Sequence[str], row: Sequence[str], width: int) -> list[str]:
     lines = textwrap.wrap(row[0], width) or ["-"]
     room = max(width - 2, 20)
@@ -37,15 +50,11 @@ def _block(head: Sequence[str], row: Sequence[str], width: int) -> list[str]:
             continue
         piece = f"{name}: {cell}"
         if line and _width(line) + 2 + _width(piece) > room:
-            lines += _indented(line, room)
+            lines += broken(f"  {line}", room + 2)
             line = piece
         else:
             line = f"{line}  {piece}" if line else piece
-    return [*lines, *_indented(line, room)]
-
-
-def _indented(text: str, room: int) -> list[str]:
-    return [f"  {line}" for line in textwrap.wrap(text, room, subsequent_indent="  ", break_on_hyphens=False)]
+    return [*lines, *(broken(f"  {line}", room + 2) if line else ())]
 
 
 def _padded(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> list[str]:
