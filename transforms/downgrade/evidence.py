@@ -11,7 +11,7 @@ import polars as pl
 from schemas.checks.codes import CLEAR_REMOVED
 from schemas.kraft.enums import DIRECTORY_MIGRATING
 from schemas.kraft.new_configs import NEW_CONFIGS
-from transforms.downgrade.ledger import FeatureZnode, Seen, config_format
+from transforms.downgrade.ledger import OF_NEW_CONFIGS, FeatureZnode, Seen, config_format
 from transforms.zookeeper.read.reading import MalformedError, parse_text
 
 FEATURE_PATH = "/feature"
@@ -20,6 +20,16 @@ MESSAGE_FORMAT = "message.format.version"
 _EXAMPLE = "_example"
 _CLEARED = "clear_elr_after_removal"
 _EMPTY = ("{}", "[]")
+_NEW_NAMES = pl.DataFrame(
+    [
+        (kind, name, config_format(kind, release))
+        for kind, of_kind in NEW_CONFIGS.items()
+        for release, names in of_kind.items()
+        for name in sorted(names)
+    ],
+    schema=["resource_type", "config", "format"],
+    orient="row",
+)
 
 
 @dataclass(frozen=True)
@@ -126,15 +136,16 @@ def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame, findings: pl
         "client_metrics_configs": ("CONFIG", configs.filter(of_type == "CLIENT_METRICS")),
         "group_configs": ("CONFIG", configs.filter(of_type == "GROUP")),
     }
-    for kind, of_kind in NEW_CONFIGS.items():
-        mine = configs.filter(of_type == kind)
-        for release, names in of_kind.items():
-            having[config_format(kind, release)] = "CONFIG", mine.filter(pl.col("config").is_in(names))
+    counted: dict[str, tuple[str, int, Any]] = {
+        name: (records, rows.height, rows["kraft_offset"].max()) for name, (records, rows) in having.items()
+    }
+    # One look for all new names: one each would cost a small cluster's pass more than all others.
+    new = configs.join(_NEW_NAMES, on=["resource_type", "config"]).group_by("format")
+    counted |= dict.fromkeys(OF_NEW_CONFIGS, ("CONFIG", 0, None))
+    counted |= {name: ("CONFIG", *told) for name, *told in new.agg(pl.len(), pl.col("kraft_offset").max()).rows()}
     row: dict[str, Any] = {}
-    for name, (records, rows) in having.items():
-        newest = rows.select(pl.col("kraft_offset").max()).item()
-        example = None if newest is None else f"{records} records, offset {newest}"
-        row |= {name: rows.height, name + _EXAMPLE: example}
+    for name, (records, total, newest) in counted.items():
+        row |= {name: total, name + _EXAMPLE: None if newest is None else f"{records} records, offset {newest}"}
     places = [f"CLEAR_ELR records, {place}" for place in cleared["place"]]
     row |= {_CLEARED: len(places), _CLEARED + _EXAMPLE: places[-1] if places else None}
     return [row]

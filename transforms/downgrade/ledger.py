@@ -335,16 +335,16 @@ FORMATS: tuple[Format, ...] = (
 BY_ID: Mapping[str, Format] = {entry.id: entry for entry in FORMATS}
 # Formats that no tree and no log shows: the protocol that a broker wrote by is all there is.
 BY_PROTOCOL = ("offset_commit_v3", "group_metadata_v3")
+# So many that those which are absent are not listed.
+OF_NEW_CONFIGS = tuple(entry.id for entry in _NEW_CONFIGS)
 OF_KRAFT = (
     "directory_ids",
     "eligible_leader_replicas",
     "client_metrics_configs",
     "group_configs",
     "clear_elr_after_removal",
-    *(entry.id for entry in _NEW_CONFIGS),
+    *OF_NEW_CONFIGS,
 )
-# So many that those which are absent are not listed.
-OF_NEW_CONFIGS = frozenset(entry.id for entry in _NEW_CONFIGS)
 # Formats that only a finalised level shows, and files that every broker writes.
 BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
 OF_FILES = (
