@@ -718,6 +718,18 @@ def test_finalising_on_purpose_is_a_warning_and_by_accident_a_failure() -> None:
     assert verdicts(replace(dual_write(), controllers=unready))["FIN-07"].verdict == "fail"
 
 
+def test_a_voter_that_is_not_registered_may_finalise() -> None:
+    """It is down since before 3.7-IV0, or was never started: the first leader without the flag finalises (S§7.4)."""
+    facts = replace(dual_write(), controllers=controllers()[:2])
+    result = verdicts(facts)["FIN-07"]
+    assert (result.verdict, "controller 3002 is not registered" in result.evidence[0]) == ("unknown", True)
+    assert judge_gates(run_checks(facts), facts)["dual_write"].verdict != "go"
+    files = property_files(controllers=(node(3002),))
+    assert verdicts(replace(facts, properties=files))["FIN-07"].verdict == "pass", "its file tells"
+    without = property_files(controllers=(node(3002, migration=False),))
+    assert verdicts(replace(facts, properties=without))["CONF-04"].verdict == "fail"
+
+
 def test_controllers_below_3_7_are_not_asked_for_a_registration() -> None:
     older = replace(waiting(), features={"metadata.version": 14}, controllers=[])
     result = verdicts(older)["START-05"]

@@ -166,7 +166,18 @@ def test_a_missing_file_is_asked_for_and_no_pass() -> None:
     assert (found["CONF-01"].verdict, found["CONF-02"].verdict) == ("unknown", "unknown")
     assert "controller 3002" in found["CONF-01"].evidence[0]
     assert "broker 2" in found["CONF-02"].evidence[0]
+    assert found["CONF-03"].verdict == "unknown"
+    assert all(name in found["CONF-03"].evidence[0] for name in ("controller 3002", "broker 2"))
     assert {verdicts(waiting())[name].verdict for name in ("CONF-01", "CONF-02", "CONF-03")} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("controllers", "brokers", "asked"),
+    [(CONTROLLERS, [], "brokers"), ([], BROKERS, "controllers"), (CONTROLLERS, BROKERS[:1], "broker 1, 2")],
+)
+def test_files_of_some_nodes_do_not_show_that_all_agree(controllers: list[str], brokers: list[str], asked: str) -> None:
+    result = verdicts(with_files(controllers, brokers))["CONF-03"]
+    assert (result.verdict, asked in result.evidence[0]) == ("unknown", True)
 
 
 @pytest.mark.parametrize("values", [{"migration": False}, {"zookeeper": None}])

@@ -42,6 +42,12 @@ def unready_controllers(facts: Facts) -> list[int]:
     return sorted(c["controller_id"] for c in facts.controllers if not c["zk_migration_ready"])
 
 
+def voters_of_unknown_flag(facts: Facts) -> set[int]:
+    """Voters of which neither a registration nor a property file tells whether the migration is enabled."""
+    seen = {c["controller_id"] for c in facts.controllers} | {file.node_id for file in facts.properties.controllers}
+    return set(facts.voters) - seen
+
+
 # ZooKeeper forgets a process that died within its session timeout, at most 40 s by default; the clocks differ too.
 _TOGETHER_SECONDS = 60
 

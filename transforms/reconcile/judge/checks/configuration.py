@@ -12,6 +12,7 @@ from transforms.properties import NodeProperties, NodeSettings
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
     ready_brokers,
+    voters_of_unknown_flag,
     zookeeper_brokers,
 )
 from transforms.reconcile.judge.checks.outcome import CheckFunction
@@ -26,13 +27,21 @@ _PROTOCOLS = frozenset(SECURITY_PROTOCOLS.values())
 def _controllers(facts: Facts) -> Outcome:
     """CONF-01."""
     files = facts.properties.controllers
-    if not files:
-        return unknown("give the controllers' property files (properties.controllers)")
     problems = [f"{_who('controller', file)}: {text}" for file in files for text in _of_controller(file)]
-    absent = set(facts.voters) - {file.node_id for file in files}
-    if absent and not problems:
-        return unknown(f"give the property file of controller {listed_ids(absent)} (properties.controllers)")
+    if (absent := _without_file(facts, "controller")) and not problems:
+        return unknown(f"give {absent}")
     return found(problems)
+
+
+def _without_file(facts: Facts, kind: str) -> str | None:
+    """The property files of controllers or brokers that were not given, as evidence; None where none is missing."""
+    controllers = kind == "controller"
+    files = facts.properties.controllers if controllers else facts.properties.brokers
+    known = set(facts.voters) if controllers else zookeeper_brokers(facts)
+    absent = known - {file.node_id for file in files}
+    if absent and files:
+        return f"the property file of {kind} {listed_ids(absent)} (properties.{kind}s)"
+    return None if files else f"the {kind}s' property files (properties.{kind}s)"
 
 
 def _of_controller(file: NodeProperties) -> Iterator[str]:
@@ -67,13 +76,10 @@ def _quorum(settings: NodeSettings) -> Iterator[str]:
 def _brokers(facts: Facts) -> Outcome:
     """CONF-02."""
     files = facts.properties.brokers
-    if not files:
-        return unknown("give the brokers' property files (properties.brokers)")
     wanted = sorted({file.settings.inter_broker_listener for file in facts.properties.controllers})
     problems = [f"{_who('broker', file)}: {text}" for file in files for text in _of_broker(file, wanted)]
-    absent = zookeeper_brokers(facts) - {file.node_id for file in files}
-    if absent and not problems:
-        return unknown(f"give the property file of broker {listed_ids(absent)} (properties.brokers)")
+    if (absent := _without_file(facts, "broker")) and not problems:
+        return unknown(f"give {absent}")
     return found(problems)
 
 
@@ -127,13 +133,17 @@ def _early(release: str) -> int | None:
 
 
 def _agreement(facts: Facts) -> Outcome:
-    """CONF-03. Two lists of servers without a common one may be two names of one ensemble: a warning."""
+    """CONF-03. Two lists of servers without a common one may be two names of one ensemble: a warning.
+
+    What a missing file says is unknown: those at hand agree with each other at most.
+    """
     files = [("controller", file) for file in facts.properties.controllers]
     files += [("broker", file) for file in facts.properties.brokers]
-    if len(files) < 2 and not facts.properties.brokers:
-        return unknown("give the property files of all nodes (properties.controllers, properties.brokers)")
     wrong = [*_chroots(files), *_voters(files, facts), *_protocols(facts)]
     doubtful = [*_servers(files), *_unset_protocols(facts)]
+    absent = [text for kind in ("controller", "broker") if (text := _without_file(facts, kind))]
+    if absent and not (wrong or doubtful):
+        return unknown(f"give {' and '.join(absent)}")
     return found([*wrong, *doubtful], tolerable=not wrong)
 
 
@@ -208,16 +218,10 @@ def _flags_during(facts: Facts) -> Outcome:
         missing = [] if file.migration_enabled else [_FLAG]
         missing += ["zookeeper.connect is not set"] if file.settings.zookeeper is None else []
         problems += [f"{_who('controller', file)}: {text}" for text in missing]
-    unseen = _of_unknown_flag(facts)
+    unseen = voters_of_unknown_flag(facts)
     if unseen and not problems:
         return unknown(f"give the property file of controller {listed_ids(unseen)} (properties.controllers)")
     return found(problems, tolerable=not ready_brokers(facts) | zookeeper_brokers(facts))
-
-
-def _of_unknown_flag(facts: Facts) -> set[int]:
-    """Voters of which neither a registration nor a property file tells whether the migration is enabled."""
-    seen = {c["controller_id"] for c in facts.controllers} | {file.node_id for file in facts.properties.controllers}
-    return set(facts.voters) - seen
 
 
 def _flags_after(facts: Facts) -> Outcome:
@@ -227,7 +231,7 @@ def _flags_after(facts: Facts) -> Outcome:
     for file in facts.properties.controllers:
         if file.migration_enabled and file.node_id not in registered:
             problems.append(f"{_who('controller', file)}: zookeeper.metadata.migration.enable is still true")
-    unseen = _of_unknown_flag(facts)
+    unseen = voters_of_unknown_flag(facts)
     if unseen and not problems:
         return unknown(f"give the property file of controller {listed_ids(unseen)} (properties.controllers)")
     seen = facts.controllers or facts.properties.controllers

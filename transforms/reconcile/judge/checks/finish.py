@@ -12,6 +12,7 @@ from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
     ready_brokers,
     unready_controllers,
+    voters_of_unknown_flag,
     zookeeper_brokers,
 )
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4
@@ -121,6 +122,12 @@ def _flags(facts: Facts) -> Outcome:
         return not_applicable("controllers do not register below metadata.version 3.7-IV0")
     left = ready_brokers(facts) | zookeeper_brokers(facts)
     problems = [f"controller {node} runs without the migration flag" for node in unready_controllers(facts)]
+    unseen = voters_of_unknown_flag(facts)
+    if unseen and not problems:
+        return unknown(
+            f"controller {listed_ids(unseen)} is not registered, so its migration flag is not known: give its property file "
+            "(properties.controllers)"
+        )
     return found(problems, tolerable=not left)
 
 
