@@ -219,4 +219,16 @@ CHECKS: tuple[Check, ...] = (
         needs=ZOOKEEPER_ONLY,
         severity="warning",
     ),
+    check(
+        "START-22",
+        "No load has broken off",
+        ("start",),
+        WAITING,
+        "Until a load ends, ZooKeeper's brokers have no controller: nobody elects leaders. Search the controllers' logs for "
+        "“Aborted metadata migration from ZooKeeper to KRaft”: the error beside it names what the load could not read or "
+        "write. Correct that, then start the controllers that stopped: the next leader loads again. If you cannot, go back: "
+        "stop all controllers, then delete /controller and /migration in ZooKeeper.",
+        "KRaftMigrationDriver.MigrateMetadataEvent; QuorumController.abortMigration; S§4.3",
+        needs=KRAFT_ONLY,
+    ),
 )

@@ -16,7 +16,7 @@ from schemas.checks.codes import BROKER_REPLACED, CLEAR_REMOVED, ISR_ORDER, TO_D
 from schemas.report import CheckResult, DivergenceRow
 from tests.reconcile import between_runs, kraft_clusters
 from transforms.kraft.quorum import Checkpoint, CommittedEnd, LogCopy, committed_end, last_stable, plan_read
-from transforms.kraft.replay.transactions import Marker, read_transactions
+from transforms.kraft.replay.transactions import Marker, TransactionLog, read_transactions
 from transforms.outcome import EVIDENCE_LIMIT, found
 from transforms.properties import MetaProperties, NodeProperties, NodeSettings, PropertyFiles, ensemble
 from transforms.reconcile.compare.exposure import affecting
@@ -114,11 +114,11 @@ def load(*extra: Marker) -> Any:
     return read_transactions([begin, Marker(LOAD_END, "END_TRANSACTION_RECORD", None, NOW), *extra])
 
 
-def counts(*, running: int, registered: int = 3) -> dict[str, dict[str, int | None]]:
-    """Rows of both sides, `running` brokers in ZooKeeper and `registered` ones in KRaft among them."""
+def counts(*, running: int, registered: int = 3, loaded: int = 2) -> dict[str, dict[str, int | None]]:
+    """Rows of both sides, `running` brokers in ZooKeeper and `registered` ones in KRaft among them; `loaded` of each kind in KRaft."""
     both = ("topics", "partitions", "producer_ids", "scram_credentials", "delegation_tokens")
     return {
-        **{name: {ZOOKEEPER: 2, KRAFT: 2} for name in both},
+        **{name: {ZOOKEEPER: 2, KRAFT: loaded} for name in both},
         "brokers": {ZOOKEEPER: running, KRAFT: registered},
         "controllers": {ZOOKEEPER: 0, KRAFT: 3},
         "features": {ZOOKEEPER: 0, KRAFT: 1},
@@ -187,7 +187,7 @@ def waiting() -> Facts:
         brokers_in_kraft=[broker(node) for node in (0, 1, 2)],
         compared=False,
         lag=None,
-        counts=counts(running=3),
+        counts=counts(running=3, loaded=0),
     )
 
 
@@ -311,6 +311,15 @@ def _capture() -> Iterator[tuple[str, Case]]:
     yield "CAP-20", case(replace(folder, findings={"TREE-PROVED": ONE}), findings={"TREE-PROVED": ONE, "CAP-20": ONE})
 
 
+def aborted_loads(times: int) -> TransactionLog:
+    """Loads whose controllers stopped in them, each aborted by the next leader."""
+    markers = []
+    for begin in range(30, 30 + 40 * times, 40):
+        markers.append(Marker(begin, "BEGIN_TRANSACTION_RECORD", "ZK Migration", NOW))
+        markers.append(Marker(begin + 30, "ABORT_TRANSACTION_RECORD", "Controller failover", NOW))
+    return read_transactions(markers)
+
+
 def _start() -> Iterator[tuple[str, Case]]:
     begin = waiting()
     yield "START-01", case(begin, brokers_in_kraft=[broker(0), broker(1)])
@@ -337,6 +346,7 @@ def _start() -> Iterator[tuple[str, Case]]:
     yield "START-19", tables(begin, "DUR-06")
     yield "START-20", tables(begin, "TOPIC-DATA")
     yield "START-21", tables(begin, UNDER_REPLICATED, "warn")
+    yield "START-22", case(begin, transactions=aborted_loads(2))
 
 
 def _configuration() -> Iterator[tuple[str, Case]]:

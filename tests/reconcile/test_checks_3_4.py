@@ -9,8 +9,8 @@ import pytest
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.report import CheckResult, Divergences
-from tests.reconcile.test_checks import NOW, OFFSET, broker, counts, dual_write, waiting
-from transforms.kraft.replay.transactions import Marker, read_transactions
+from tests.reconcile.test_checks import NOW, OFFSET, aborted_loads, broker, counts, dual_write, waiting
+from transforms.kraft.replay.transactions import read_transactions
 from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.defects import exposure
@@ -160,13 +160,18 @@ def test_what_a_release_does_not_do(
     assert (found.mangles_names, found.mirrors_all, found.offset_moves) == (mangles, mirrors_all, mirrors_all)
 
 
-def test_aborted_loads_of_later_releases_are_told_while_nothing_is_loaded() -> None:
-    markers = [
-        Marker(30, "BEGIN_TRANSACTION_RECORD", "ZK Migration", NOW),
-        Marker(60, "ABORT_TRANSACTION_RECORD", None, NOW),
-        Marker(61, "BEGIN_TRANSACTION_RECORD", "ZK Migration", NOW),
-        Marker(90, "ABORT_TRANSACTION_RECORD", None, NOW),
-    ]
-    facts = replace(waiting(), transactions=read_transactions(markers))
-    assert any("aborted 2 times, last at offset 61" in note for note in summary.notes(facts))
-    assert check(facts, "DUR-08").verdict == "pass"
+def test_a_load_that_was_aborted_twice_does_not_end() -> None:
+    """A load that fails ends its controller's process (`QuorumController.abortMigration`), and the next one tries again."""
+    once, twice = (replace(waiting(), transactions=aborted_loads(times)) for times in (1, 2))
+    assert (check(once, "START-22").verdict, check(twice, "START-22").verdict) == ("warn", "fail")
+    assert check(once, "START-22").evidence[0].startswith("the load that began at offset 30 was aborted")
+    assert judge_gates(run_checks(twice), twice)["start"].verdict == "no_go"
+    loaded = replace(dual_write(), transactions=aborted_loads(2))
+    assert check(loaded, "START-22").verdict == "not_applicable", "a later load ended"
+
+
+def test_topics_in_a_log_that_waits_are_those_of_a_load_that_did_not_end() -> None:
+    """Below the level of transactions; a 3.4 that waits writes no state before its load (S§4.3)."""
+    counts = {**waiting().counts, "topics": {"zookeeper": 3, "kraft": 2}}
+    half = replace(waiting(), counts=counts, features={"metadata.version": 12})
+    assert "2 topics of a load that has not ended" in check(half, "START-22").evidence[0]

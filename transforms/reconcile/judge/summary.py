@@ -26,7 +26,6 @@ from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, repeated
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
 from transforms.reconcile.judge.liveness import LivenessState, liveness, measured_skew
-from transforms.reconcile.judge.load import LOAD
 from transforms.reconcile.judge.requested_gate import asked_of
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -203,13 +202,6 @@ def _load_notes(facts: Facts) -> list[str]:
     begun = repeated_load(facts)
     if begun:
         said.append(restarted_load_text(facts, begun))
-    aborted = [t for t in facts.transactions.transactions if t.outcome == "abort"] if facts.transactions else []
-    loads = [t for t in aborted if t.name == LOAD]
-    if loads and facts.phase is Phase.WAITING:
-        times = "once" if len(loads) == 1 else f"{len(loads)} times"
-        said.append(
-            f"the load was started and aborted {times}, last at offset {loads[-1].begin_inclusive}; nothing of it is in effect"
-        )
     if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
         said.append(
             "Kafka 3.4 (early access) does not mirror ACLs, SCRAM credentials, delegation tokens, deleted topics and "

@@ -18,6 +18,7 @@ from transforms.reconcile.judge.checks.brokers import (
 )
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts, ReplicaUse, Sample
+from transforms.reconcile.judge.load import LOAD
 
 MIGRATION_LEVEL, SCRAM_LEVEL, TRANSACTIONS_LEVEL, TOKENS_LEVEL = 8, 11, 13, 14
 
@@ -216,6 +217,25 @@ def _mirrored_kinds(facts: Facts) -> Outcome:
     return sampled(facts.unmirrored_configs)
 
 
+def _no_load_broke_off(facts: Facts) -> Outcome:
+    """START-22. A load that fails stops its controller, and the next leader aborts and repeats it: one may be a failover alone.
+
+    Before transactions what was loaded stays, whether the load still runs or broke off.
+    """
+    if before(facts.kafka_version, 3, 5):
+        return not_applicable("Kafka 3.4 records each load that it begins: DUR-08 judges them")
+    transactions = facts.transactions.transactions if facts.transactions else ()
+    aborted = [each.begin_inclusive for each in transactions if each.name == LOAD and each.outcome == "abort"]
+    problems = [
+        f"the load that began at offset {offset} was aborted, and nothing of it is in effect: the controller that loaded was gone"
+        for offset in aborted
+    ]
+    topics = facts.rows_in_kraft("topics")
+    if topics and not aborted:
+        problems.append(f"the log holds {topics} topics of a load that has not ended: it still runs, or broke off")
+    return found(problems, tolerable=len(problems) < 2)
+
+
 CHECKS: dict[str, CheckFunction] = {
     "START-01": _registered,
     "START-02": _replica_holders,
@@ -238,4 +258,5 @@ CHECKS: dict[str, CheckFunction] = {
     "START-19": _mirrored_kinds,
     "START-20": in_tables(*STOP_THE_LOAD),
     "START-21": in_tables(UNDER_REPLICATED),
+    "START-22": _no_load_broke_off,
 }
