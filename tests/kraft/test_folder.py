@@ -25,6 +25,7 @@ from jobs.steps.ingest_kraft import find_copies, notes_of
 from schemas.bronze import LOG_COPY_COLUMNS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
+from tests.kraft.encoder import batch, control_record
 from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.masking import UNMASKED
 from transforms.kraft.decode.scan import SegmentScan
@@ -209,6 +210,27 @@ def test_the_voters_of_a_dynamic_quorum_have_the_directory_ids_of_their_disks(
     assert None not in disks.values()
     assert copy.voters == tuple(disks.items())
     assert LogCopy.from_row(copy.row()).voter_directories == tuple(disks.items())
+
+
+@pytest.mark.parametrize("checkpoint_alone", [False, True])
+def test_the_voters_of_a_dynamic_quorum_keep_their_directory_ids_through_an_election(
+    tmp_path: Path, *, checkpoint_alone: bool
+) -> None:
+    """Kafka writes each LeaderChange as version 0, without directory ids, in a dynamic quorum too (`LeaderState`)."""
+    folder = tmp_path / "kraft" / LOG_FOLDER
+    shutil.copytree(log_folder("4.3.1-kraft", "9-unclean-healed", 3000), folder, copy_function=shutil.copyfile)
+    if checkpoint_alone:
+        from_the_newest_checkpoint(folder)
+    before = read_copy(folder)
+    assert before.log_end_offset is not None
+    voters = [{"voterId": voter} for voter in ids(before)]
+    elected = {"version": 0, "leaderId": 3001, "voters": voters, "grantingVoters": voters[1:]}
+    with max(folder.glob("*.log")).open("ab") as log:
+        log.write(batch([control_record("LEADER_CHANGE", elected)], before.log_end_offset, 2, attributes=0x20))
+    after = read_copy(folder)
+    assert after.last_epoch == 2
+    assert None not in {directory for _, directory in before.voters}
+    assert after.voters == before.voters
 
 
 def test_the_voters_of_a_static_quorum_have_no_directory_ids(controller: Path) -> None:

@@ -400,12 +400,14 @@ def _quorum_state(folder: Path, notes: list[str]) -> dict[str, Any]:
 
 
 def _voters(quorum: dict[str, Any], scans: list[SegmentScan], checkpoints: list[CheckpointFile]) -> Voters:
-    """Voters of the log's newest LeaderChange or KRaftVoters, else of the newest checkpoint, else of quorum-state.
+    """Voters of the log's newest KRaftVoters, else of the newest checkpoint, else of the newest LeaderChange, else of quorum-state.
 
-    quorum-state comes last: a static quorum that became dynamic keeps its old voters there until the next election, and a
-    controller that joins a dynamic one has none (KIP-853).
+    A LeaderChange repeats the voters of a dynamic quorum without their directory ids. quorum-state comes last: a static
+    quorum that became dynamic keeps its old voters there until the next election, and a controller that joins a dynamic one
+    has none (KIP-853).
     """
     recorded = [scan.voters for scan in reversed(scans)] + [file.voters for file in reversed(checkpoints)]
+    recorded += [scan.elected_by for scan in reversed(scans)]
     known = next((voters for voters in recorded if voters is not None), None)
     if known is not None:
         return known

@@ -38,8 +38,8 @@ Voters = tuple[tuple[int, str | None], ...]
 class SegmentScan:
     """Facts of one segment. Offsets are None when it holds no intact batch; `next_offset` is exclusive.
 
-    `intact_bytes` are those of intact batches, `torn_bytes` follow the last of them; `voters` and `leader_id` are those of the
-    newest LeaderChange or KRaftVoters in the segment; `largest_batch` is in bytes.
+    `intact_bytes` are those of intact batches, `torn_bytes` follow the last of them; `voters` are those of the newest KRaftVoters in
+    the segment, `elected_by` those of the newest LeaderChange; `largest_batch` is in bytes.
     """
 
     size: int
@@ -52,7 +52,7 @@ class SegmentScan:
     epoch_starts: list[tuple[int, int]] = field(default_factory=list)
     ranges: list[ByteRange] = field(default_factory=list)
     voters: Voters | None = None
-    leader_id: int | None = None
+    elected_by: Voters | None = None
     largest_batch: int = 0
 
 
@@ -75,8 +75,7 @@ def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes:
     )
     if fold.last is not None:
         scan.next_offset, scan.last_epoch, scan.last_append_time = fold.last
-    if fold.newest_control is not None:
-        position, size = fold.newest_control
+    for position, size in fold.controls:
         _read_quorum(scan, data, read_header(data, position, size, None))
     return scan
 
@@ -116,7 +115,7 @@ class _Fold:
         self.intact = 0
         self.largest = 0
         self.epoch_starts: list[tuple[int, int]] = []
-        self.newest_control: tuple[int, int] | None = None
+        self.controls: list[tuple[int, int]] = []
         self._open = Continuation(0, previous.next_offset, previous.epoch)
         self._next_offset = previous.next_offset
         self._epoch = previous.epoch
@@ -137,9 +136,7 @@ class _Fold:
         self.end = int(position[-1] + size[-1])
         self.intact += int(size.sum())
         self.largest = max(self.largest, int(size.max()))
-        controls = np.flatnonzero(control)
-        if controls.size:
-            self.newest_control = int(position[controls[-1]]), int(size[controls[-1]])
+        self.controls += [(int(position[index]), int(size[index])) for index in np.flatnonzero(control)]
 
     def ranges(self, size: int) -> list[ByteRange]:
         """All ranges, the last one up to the end of the file."""
@@ -186,7 +183,10 @@ def control_records(data: bytes, batch: BatchHeader) -> list[tuple[int, int, int
 
 
 def _read_quorum(scan: SegmentScan, data: bytes, batch: BatchHeader) -> None:
-    """The newest control batch: an election, or a voter that was added or removed since (KIP-853)."""
+    """A control batch: an election, or the voters of a dynamic quorum (KIP-853).
+
+    Of an election only the voters' ids are known, in a dynamic quorum too: its record is of version 0 (`LeaderState`).
+    """
     for code, start, end in control_records(data, batch):
         if code not in (LEADER_CHANGE.key, KRAFT_VOTERS.key):
             continue
@@ -195,10 +195,13 @@ def _read_quorum(scan: SegmentScan, data: bytes, batch: BatchHeader) -> None:
             values, _, _ = decode_record(kind, WireReader(data, start, end).int16(), data, start, end)
         except WireError:
             continue
-        scan.leader_id = values.get("leaderId", scan.leader_id)
-        scan.voters = tuple(
+        voters = tuple(
             (voter["voterId"], _directory(voter)) for voter in sorted(values["voters"], key=itemgetter("voterId"))
         )
+        if kind is KRAFT_VOTERS:
+            scan.voters = voters
+        else:
+            scan.elected_by = voters
 
 
 def _directory(voter: Mapping[str, Any]) -> str | None:
