@@ -241,7 +241,7 @@ def _log() -> Iterator[tuple[str, Failing]]:
     yield "LOG-02", (kraft(findings={"PARTITION-UNKNOWN": poison}), kraft(), "fail")
     yield "LOG-03", (kraft(copies=[copy(3000, largest_batch=8_000_000)]), kraft(), "warn")
     later = [copy(node, log_start=900) for node in NODES]
-    yield "LOG-04", (kraft(copies=later, previous_end=500), kraft(previous_end=500), "warn")
+    yield "LOG-04", (kraft(copies=later, plan=plan_read(later), previous_end=500), kraft(previous_end=500), "warn")
 
 
 def _configurations() -> Iterator[tuple[str, Failing]]:

@@ -700,6 +700,15 @@ def test_a_record_that_replay_throws_on_is_told_with_the_copies_that_have_it() -
     assert told.evidence[0].endswith("; the same record is in the copies of 3000, 3001")
 
 
+@pytest.mark.parametrize(("previous", "expected"), [(1498, "warn"), (1499, "pass")])
+def test_a_log_does_not_go_on_because_of_a_copy_that_nothing_is_read_of(previous: int, expected: str) -> None:
+    """The old copy of a controller that is gone for good reaches back to offset 0, but not up to the others' first record."""
+    *others, _ = (copy(node, log_start=900) for node in NODES)
+    copies = [*others, copy(NODES[-1], log_end=100, checkpoints=())]
+    facts = kraft(copies=copies, plan=plan_read(copies), previous_end=previous)
+    assert verdict("LOG-04", facts).verdict == expected
+
+
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT])
 @pytest.mark.parametrize(
     "code",

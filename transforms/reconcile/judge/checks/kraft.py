@@ -339,12 +339,12 @@ def _batches(facts: Facts) -> Outcome:
 
 
 def _goes_on(facts: Facts) -> Outcome:
-    """LOG-04."""
+    """LOG-04, by what is read: a copy that does not reach the others' first record has nothing of what is between."""
     if facts.plan is None:
         return unknown("no log was planned")
     if facts.previous_end is None:
         return not_applicable("there is no earlier run of this cluster")
-    start = min((copy.log_start for copy in facts.copies if copy.log_start is not None), default=0)
+    start = facts.plan.start
     if start <= facts.previous_end + 1:
         return found([])
     return found([f"the log starts at offset {start}, but the previous run ended at offset {facts.previous_end}"])
