@@ -296,6 +296,23 @@ def test_a_log_whose_beginning_is_lost_can_not_be_used(tmp_path: Path) -> None:
     assert read_copies(tmp_path)[0].problem == "no record batch and no complete checkpoint in it"
 
 
+@pytest.mark.parametrize(("ahead", "epochs", "usable"), [(0, 0, True), (1, 0, False), (-1, 1, False)])
+def test_a_log_that_ends_before_its_own_checkpoint_can_not_be_used(
+    controller: Path, *, ahead: int, epochs: int, usable: bool
+) -> None:
+    """A controller that starts with such files discards the log (`KafkaMetadataLog.truncateToLatestSnapshot`)."""
+    [path] = (controller / LOG_FOLDER).glob("*.checkpoint")
+    log = copy_in(controller)
+    assert log.log_end_offset is not None
+    assert log.last_epoch is not None
+    end, epoch = log.log_end_offset + ahead, log.last_epoch + epochs
+    path.rename(path.with_name(f"{end:020}-{epoch:010}.checkpoint"))
+    [copy] = read_copies(controller)
+    why = f"the log ends at offset 503, in epoch 2, before its checkpoint at {end}, in {epoch}: copy the whole folder again"
+    assert copy.problem == (None if usable else why)
+    assert (find_copies([str(controller)]).plan is not None) is usable
+
+
 def test_several_segments_read_like_one(controller: Path) -> None:
     folder = controller / "__cluster_metadata-0"
     data = (folder / LOG).read_bytes()

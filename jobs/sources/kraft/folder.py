@@ -242,7 +242,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
         producer_snapshot_offset=_producer_snapshot(folder),
         bytes=sum(segment.size for segment in segments),
         torn_tail_bytes=_torn_tail(scans),
-        problem=problem or _unusable(start, checkpoints),
+        problem=problem or _unusable(start, last, checkpoints),
         segments=tuple(segments),
         notes=tuple(notes),
         directory_id=meta.get("directory.id"),
@@ -435,12 +435,19 @@ def _torn_tail(scans: list[SegmentScan]) -> int:
     return torn
 
 
-def _unusable(start: int | None, checkpoints: list[CheckpointFile]) -> str | None:
-    complete = [file.offset for file in checkpoints if file.complete]
-    if start is None:
+def _unusable(start: int | None, last: SegmentScan | None, checkpoints: list[CheckpointFile]) -> str | None:
+    """Why a controller would not use the log when it starts (`KafkaMetadataLog.recoverSnapshots`, `truncateToLatestSnapshot`)."""
+    complete = [(file.epoch, file.offset) for file in checkpoints if file.complete]
+    if start is None or last is None or last.next_offset is None:
         return None if complete else "no record batch and no complete checkpoint in it"
-    if start > 0 and not any(offset >= start for offset in complete):
+    if start > 0 and not any(offset >= start for _, offset in complete):
         return f"the log begins at offset {start} and no complete checkpoint covers what came before"
+    epoch, end = max(complete, default=(0, 0))
+    if (epoch, end) > (last.last_epoch or 0, last.next_offset):
+        return (
+            f"the log ends at offset {last.next_offset - 1}, in epoch {last.last_epoch}, before its checkpoint at {end}, in {epoch}: "
+            "copy the whole folder again"
+        )
     return None
 
 
