@@ -296,6 +296,24 @@ def test_a_log_whose_beginning_is_lost_can_not_be_used(tmp_path: Path) -> None:
     assert read_copies(tmp_path)[0].problem == "no record batch and no complete checkpoint in it"
 
 
+def test_what_an_earlier_copy_left_before_a_fetched_checkpoint_is_not_the_log(tmp_path: Path) -> None:
+    """The controller was away, fetched a checkpoint and removed its log; a second copy into the same folder keeps the old segment."""
+    folder = tmp_path / LOG_FOLDER
+    for stage in ("7-dual-write-failover", "8-zookeeper-behind"):
+        copied = log_folder("3.9.1", stage, 3000)
+        shutil.copytree(copied, folder, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        folder.chmod(0o755)
+    alone = read_copy(copied)
+    copy = read_copy(folder)
+    assert (copy.log_start_offset, copy.log_end_offset) == (alone.log_start_offset, alone.log_end_offset) == (488, 504)
+    assert copy.epoch_starts == alone.epoch_starts
+    assert copy.notes[-1] == (
+        "segments before offset 488 are an earlier copy's: the controller replaced its log by the checkpoint that ends there"
+    )
+    problems = [problem for rows in read_records(plan_log(copy), UNMASKED) for problem in rows["problem"].to_pylist()]
+    assert set(problems) == {None}
+
+
 @pytest.mark.parametrize(("ahead", "epochs", "usable"), [(0, 0, True), (1, 0, False), (-1, 1, False)])
 def test_a_log_that_ends_before_its_own_checkpoint_can_not_be_used(
     controller: Path, *, ahead: int, epochs: int, usable: bool

@@ -218,7 +218,8 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
     problem: str | None = None
     try:
         checkpoints = _checkpoints(folder, notes)
-        segments, scans = _segments(folder, split_bytes, notes)
+        fetched = {file.offset for file in checkpoints if file.complete}
+        segments, scans = _segments(folder, split_bytes, fetched, notes)
     except OSError as error:
         problem = f"{error.filename}: can't be read: {error.strerror}"
     filled = [scan for scan in scans if scan.first_offset is not None]
@@ -268,7 +269,14 @@ def _contains_log(folder: Path) -> bool:
     return any(_SEGMENT.match(child.name) or _CHECKPOINT.match(child.name) for child in folder.iterdir())
 
 
-def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[SegmentFile], list[SegmentScan]]:
+def _segments(
+    folder: Path, split_bytes: int, checkpoints: set[int], notes: list[str]
+) -> tuple[list[SegmentFile], list[SegmentScan]]:
+    """The log's segments in order, each scanned. `checkpoints` are the offsets (exclusive ends) of the complete ones.
+
+    A controller that fetches a checkpoint removes its log and begins a segment where the checkpoint ends. A copy into the folder
+    of an earlier one keeps the segments before it (`KafkaMetadataLog.truncateToLatestSnapshot`).
+    """
     files: list[SegmentFile] = []
     scans: list[SegmentScan] = []
     previous = Continuation()
@@ -276,13 +284,19 @@ def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[Se
         matched = _SEGMENT.match(path.name)
         if matched is None:
             continue
+        base = int(matched[1])
+        if previous.next_offset not in (None, base) and base in checkpoints:
+            notes.append(
+                f"segments before offset {base} are an earlier copy's: the controller replaced its log by the checkpoint that ends there"
+            )
+            files, scans, previous = [], [], Continuation()
         try:
             with whole_file(path) as data:
                 scan = scan_segment(data, previous, split_bytes)
         except FileNotFoundError:
             notes.append(_gone(path))
             continue
-        if scan.first_offset is not None and scan.first_offset != int(matched[1]):
+        if scan.first_offset is not None and scan.first_offset != base:
             notes.append(f"{path.name} begins with offset {scan.first_offset}, not with the one it is named after")
         files.append(SegmentFile(path, scan.size, scan.next_offset, tuple(scan.ranges), str(path)))
         scans.append(scan)
