@@ -110,7 +110,7 @@ def publish_stopped(run: Run) -> Published:
     """Write the metrics of a run that was stopped: there is no time to read the warehouse."""
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
-    runs = [_unstored_run(run, name, None) for name, each in run.clusters.items() if each.failure is not None]
+    runs = [_unstored_run(run, name, None, 1) for name, each in run.clusters.items() if each.failure is not None]
     _went_well(made, lambda: _metrics(made, settings, runs, run.started_at))
     return made
 
@@ -151,17 +151,23 @@ def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
         unread = why(error)
     stored = {each.cluster for each in runs if each.started_at == run.started_at}
     unstored = frozenset(run.clusters.keys() - stored)
-    mine = [_unstored_run(run, name, reports.get(name)) for name in unstored]
+    mine = [_unstored_run(run, name, reports.get(name), _following(runs, name)) for name in unstored]
     return _Known([*runs, *mine], unread, unstored, checked)
 
 
-def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
+def _following(runs: Sequence[FleetRun], name: str) -> int:
+    """The number that a cluster's next run has."""
+    return 1 + max((each.sequence or 0 for each in runs if each.cluster == name), default=0)
+
+
+def _unstored_run(run: Run, name: str, report: Report | None, sequence: int) -> FleetRun:
     failure = run.clusters[name].failure
     ended = datetime.now(UTC)
     if report is None or failure is not None:
         reason = "the audit did not finish" if failure is None else failure.reason
-        return FleetRun(name, run.run_id, run.started_at, ended, FAILED, reason)
+        return FleetRun(name, run.run_id, run.started_at, ended, FAILED, reason, sequence=sequence)
     known = {
+        "sequence": sequence,
         CLUSTER: name,
         "run_id": run.run_id,
         "started_at": run.started_at,

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import deltalake
 import pytest
 
 from jobs.evidence.fleet_runs import fleet_runs
+from jobs.run.run import Failure
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
+from jobs.steps import publishing
 from schemas.gold import RUNS
 from tests.report.fleets import NOW
-from transforms.report.fleet_model import fleet
+from tests.report.samples import defective
+from transforms.report.fleet_model import fleet, of_this_run
 from transforms.report.fleet_text import fleet_objects
 from transforms.report.mail_policy import LastMail, changes
 
@@ -52,3 +56,26 @@ def test_a_run_that_works_again_is_not_told_as_the_first_one(tmp_path: Path, fai
     told = changes(now, before, LastMail("r2", before[1].finished_at))
     assert told[0] == "The audit works again."
     assert "This is the first finished run." not in told
+
+
+@pytest.mark.parametrize("failure", [None, Failure("there is no folder /nowhere", 2)])
+def test_a_run_that_could_not_be_stored_is_its_clusters_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Failure | None
+) -> None:
+    """Its row would have had a number; without one the page would show the run before it, and call the cluster clean."""
+    run: Any = SimpleNamespace(
+        clusters={"a": SimpleNamespace(failure=failure)},
+        run_id="r3",
+        started_at=NOW,
+        warehouse=stored(tmp_path, {"a": ["errors", "clean"]}),
+        mails_looked_up=True,
+        messages_looked_up=True,
+        newest_mails={},
+        newest_messages={},
+    )
+    monkeypatch.setattr(publishing.verified, "newest_in", lambda _: {})
+    known = publishing._known(run, {"a": defective()})
+    [cluster] = fleet(known.runs, datetime.now(UTC), 48).clusters
+    assert (cluster.newest.run_id, cluster.group) == ("r3", "errors" if failure is None else "failed")
+    now, before = of_this_run(known.runs, "a", NOW)
+    assert (now, [each.run_id for each in before]) == (cluster.newest, ["r1", "r2"])

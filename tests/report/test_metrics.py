@@ -289,7 +289,7 @@ def test_a_run_writes_one_file_for_its_clusters_and_a_dead_gateway_is_one_line(t
 
 def test_a_run_without_a_row_is_the_newest_all_the_same(tmp_path: Path) -> None:
     of_run = {"a": settings("a", metrics={"textfile": str(tmp_path)})}
-    unstored = failed("a", hours_ago=1)
+    unstored = replace(failed("a", hours_ago=1), sequence=8)
     assert metrics.write_metrics(of_run, [unstored, replace(GOOD, sequence=7)], unstored.started_at) == []
     assert in_file(tmp_path)[RUN_FAILED, "a"] == 1
     assert in_file(tmp_path)[LAST_GOOD_RUN, "a"] == GOOD.finished_at.timestamp()

@@ -167,8 +167,7 @@ def of_this_run(runs: Sequence[FleetRun], cluster: str, started_at: datetime) ->
     if not present:
         return None, []
     now = present[-1]
-    # A run that could not be written has no number, and is the newest all the same.
-    return now, [run for run in mine if run not in present and (now.sequence is None or run.order < now.order)]
+    return now, [run for run in mine if run not in present and run.order < now.order]
 
 
 def without_retired(whole: Fleet, retired: Collection[str]) -> Fleet:
