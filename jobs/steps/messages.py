@@ -71,13 +71,13 @@ def messages(
     started_at: datetime,
     newest: Newest,
     places: Mapping[str, str],
-    notices: Mapping[str, Sequence[str]] | None = None,
+    notices: Mapping[tuple[str, str], Sequence[str]] | None = None,
     *,
     unknowing: bool = False,
 ) -> list[Message]:
     """The messages of the run begun at `started_at` (UTC): one to each address, about all clusters selected for it.
 
-    The arguments are those of `jobs.steps.mails.candidates`; `newest` is by channel and cluster.
+    The arguments are those of `jobs.steps.mails.candidates`; `newest` and `notices` are by channel and cluster.
     """
     together: dict[str, list[tuple[NotifySettings, MailEntry]]] = {}
     for name, each in sorted(settings.items()):
@@ -85,8 +85,9 @@ def messages(
         if now is None:
             continue
         for target in each.notify:
-            policy, said = Policy(target.send, target.remind_after_hours, "message"), (notices or {}).get(name, ())
-            known = (now, before, newest.get((target.url_env, name)), said)
+            policy, which = Policy(target.send, target.remind_after_hours, "message"), (target.url_env, name)
+            said = (notices or {}).get(which, ())
+            known = (now, before, newest.get(which), said)
             decision = decide_unknowing(policy, said) if unknowing else decide(policy, *known)
             if decision.wanted:
                 entry = MailEntry(now, None, decision, places.get(name, ""))

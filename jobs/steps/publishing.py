@@ -23,7 +23,7 @@ from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_model import FleetRun, Verified, fleet_columns, fleet_run, of_this_run
-from transforms.report.mail_policy import latest_now
+from transforms.report.mail_policy import LastMail, latest_now
 from transforms.runs import FAILED
 
 
@@ -39,10 +39,6 @@ class Published:
     problems: list[str] = field(default_factory=list)
     mail_failed: bool = False
     crashed: bool = False
-
-
-# Of each cluster: its settings, where its report is, and notices.
-_News = tuple[dict[str, Settings], dict[str, str], dict[str, list[str]]]
 
 
 @dataclass(frozen=True)
@@ -76,11 +72,12 @@ def publish(
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     known = _known(run, reports)
-    news = partial(_news, run, known, written, unwritten)
+    places = {name: _place(settings[name], path) for name, path in written.items()}
+    notices = partial(_notices, run, known, unwritten or {})
     if any(each.report.mail is not None for each in settings.values()):
-        made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, news, dry_run))
+        made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, places, notices, dry_run))
     if any(each.notify for each in settings.values()):
-        all_sent = _went_well(made, lambda: _messages(made, run, known, news, dry_run))
+        all_sent = _went_well(made, lambda: _messages(made, run, known, places, notices, dry_run))
         made.mail_failed = made.mail_failed or not all_sent
     _went_well(made, lambda: _metrics(made, settings, known.runs, run.started_at))
     if known.unread:
@@ -100,7 +97,8 @@ def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Pat
     notices = {name: [_UNBEGUN] for name in settings}
     found = mails.candidates(settings, {}, runs, began, {}, {}, notices, unknowing=True)
     _went_well(made, lambda: not _deliver(made, found, settings, dry_run).problems)
-    unsent = messages.messages(settings, runs, began, {}, {}, notices, unknowing=True)
+    said = {(target.url_env, name): notices[name] for name, each in settings.items() for target in each.notify}
+    unsent = messages.messages(settings, runs, began, {}, {}, said, unknowing=True)
     _went_well(made, lambda: not _delivered(made, messages.deliver(unsent, _page(settings), dry_run)).problems)
     _went_well(made, lambda: _metrics(made, settings, runs, began))
     return made
@@ -182,13 +180,14 @@ def _unstored_run(run: Run, name: str, report: Report | None, sequence: int) -> 
 
 
 def _notices(
-    run: Run, known: _Known, unwritten: Mapping[str, str], last_sent: Mapping[str, datetime | None]
+    run: Run, known: _Known, unwritten: Mapping[str, str], newest: Mapping[str, LastMail]
 ) -> dict[str, list[str]]:
-    """A mail's notices about its own run, by cluster; `last_sent` is when (UTC) the newest one was sent, None of none."""
+    """The notices of mails, or of one channel's messages, about their own run, by cluster; `newest` is the newest one about each."""
     found: dict[str, list[str]] = {name: [] for name in run.clusters}
     for name, said in found.items():
-        checked, last = known.verified.get(name), last_sent.get(name)
-        if checked is not None and checked.words and _is_untold(run, known, name, checked, last):
+        checked, last = known.verified.get(name), newest.get(name)
+        sent = None if last is None or last.sent is None else last.sent.at
+        if checked is not None and checked.words and _is_untold(run, known, name, checked, sent):
             said.append(checked.words)
         if name in unwritten:
             said.append(f"The report is not there: {unwritten[name]}")
@@ -232,34 +231,18 @@ def _pages(made: Published, settings: Mapping[str, Settings], known: _Known, wri
     return True
 
 
-def _news(
-    run: Run,
-    known: _Known,
-    written: Mapping[str, Place],
-    unwritten: Mapping[str, str] | None,
-    last_sent: Mapping[str, datetime | None],
-) -> _News:
-    """The input of mails and messages besides the runs, by cluster: settings, where the reports are, notices."""
-    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
-    places = {name: _place(settings[name], path) for name, path in written.items()}
-    return settings, places, _notices(run, known, unwritten or {}, last_sent)
-
-
 def _mails(
     made: Published,
     run: Run,
     known: _Known,
     reports: Mapping[str, Report],
-    news: Callable[[Mapping[str, datetime | None]], _News],
+    places: Mapping[str, str],
+    notices: Callable[[Mapping[str, LastMail]], dict[str, list[str]]],
     dry_run: Path | None,
 ) -> bool:
-    settings, places, notices = news(
-        {name: None if last.sent is None else last.sent.at for name, last in run.newest_mails.items()}
-    )
-    began, unknowing = run.started_at, bool(known.unread)
-    found = mails.candidates(
-        settings, reports, known.runs, began, run.newest_mails, places, notices, unknowing=unknowing
-    )
+    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+    newest, began, unknowing = run.newest_mails, run.started_at, bool(known.unread)
+    found = mails.candidates(settings, reports, known.runs, began, newest, places, notices(newest), unknowing=unknowing)
     # A stop between a mail and its note would send it twice.
     with not_halfway():
         return _kept(run, _deliver(made, found, settings, dry_run))
@@ -269,24 +252,21 @@ def _messages(
     made: Published,
     run: Run,
     known: _Known,
-    news: Callable[[Mapping[str, datetime | None]], _News],
+    places: Mapping[str, str],
+    notices: Callable[[Mapping[str, LastMail]], dict[str, list[str]]],
     dry_run: Path | None,
 ) -> bool:
-    settings, places, notices = news(_last_messages(run))
-    began, unknowing = run.started_at, bool(known.unread)
-    found = messages.messages(settings, known.runs, began, run.newest_messages, places, notices, unknowing=unknowing)
+    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+    newest, began, unknowing = run.newest_messages, run.started_at, bool(known.unread)
+    # What one channel was told, another one may not know.
+    said = {
+        (channel, name): mine
+        for channel in {target.url_env for each in settings.values() for target in each.notify}
+        for name, mine in notices({name: last for (which, name), last in newest.items() if which == channel}).items()
+    }
+    found = messages.messages(settings, known.runs, began, newest, places, said, unknowing=unknowing)
     with not_halfway():
         return _kept(run, _delivered(made, messages.deliver(found, _page(settings), dry_run)))
-
-
-def _last_messages(run: Run) -> dict[str, datetime | None]:
-    """When (UTC) each cluster's channels last got a message: the one that has waited longest decides for all of them."""
-    found: dict[str, datetime | None] = {}
-    for (_, name), last in run.newest_messages.items():
-        at = None if last.sent is None else last.sent.at
-        before = found.get(name, at)
-        found[name] = None if at is None or before is None else min(at, before)
-    return found
 
 
 def _kept(run: Run, delivery: mails.Delivery) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -20,12 +21,13 @@ import pytest
 from jobs.exit import UsageError
 from jobs.settings import NotifySettings, Settings
 from jobs.sinks.webhook import NotifyError, by_apprise, post
-from jobs.steps import messages
+from jobs.steps import messages, publishing
+from jobs.steps.mails import Delivery
 from jobs.steps.messages import Message
 from tests.report.fleets import NOW, failed, run_of
 from tests.report.samples import defective, healthy, lagging
 from transforms.report.fleet_mail import MailEntry
-from transforms.report.fleet_model import FleetRun
+from transforms.report.fleet_model import FleetRun, Verified
 from transforms.report.mail_policy import Decision, LastMail
 from transforms.report.message import SIZE_LIMIT, payload_of
 
@@ -329,6 +331,30 @@ def test_an_address_is_told_once_of_all_clusters_by_each_ones_policy() -> None:
     }
     other = next(made for made in found if made.settings.url_env == "OTHER")
     assert "This is the first message about this cluster." in other.entries[1].decision.changes
+
+
+@pytest.mark.parametrize("without", ["REMOVED", "DEAD"])
+def test_what_verify_found_is_told_once_to_each_address(monkeypatch: pytest.MonkeyPatch, without: str) -> None:
+    """Another address that was not told of it, because it is configured no longer or does not answer, makes nobody's message twice."""
+    first, told, now = (
+        run_of(healthy(), "c", ago, run_id=name, sequence=number)
+        for number, (name, ago) in enumerate({"r1": 9, "r2": 5, "r3": 1}.items(), 1)
+    )
+    owed = replace(LastMail("r2", told.finished_at, "it answered 500"), earlier=LastMail("r1", first.finished_at))
+    last = {"REMOVED": LastMail("r1", first.finished_at), "DEAD": owed}[without]
+    run: Any = SimpleNamespace(
+        clusters={"c": SimpleNamespace(settings=configured({"url_env": URL}, {"url_env": "DEAD"}))},
+        started_at=now.started_at,
+        newest_messages={(URL, "c"): LastMail("r2", told.finished_at), ("DEAD", "c"): owed, (without, "c"): last},
+    )
+    found = Verified("r1", first.finished_at + timedelta(hours=1), "does NOT match its evidence: 1 row of gold.checks")
+    known = publishing._Known([first, told, now], verified={"c": found})
+    given: list[Message] = []
+    monkeypatch.setattr(publishing, "_kept", lambda *_: True)
+    monkeypatch.setattr(messages, "deliver", lambda made, *_: given.extend(made) or Delivery())
+    publishing._messages(publishing.Published(), run, known, {}, partial(publishing._notices, run, known, {}), None)
+    assert [made.settings.url_env for made in given] == ["DEAD"]
+    assert found.words in given[0].entries[0].decision.changes
 
 
 def test_one_addresss_fault_is_its_own_and_what_was_tried_is_kept_without_the_address(
