@@ -23,7 +23,11 @@ _IN_ORDER = ("sequence", "started_at", "finished_at")
 
 @dataclass(frozen=True)
 class RunExtent:
-    """What one run has of a log: its first record's offset and append time (ms), and the end proved committed (exclusive)."""
+    """What one run has of a log: its first record's offset, and the end proved committed (exclusive).
+
+    `first_time` is the append time (ms) of the first record but that at offset 0: once there is a snapshot, a leader does not give
+    that one.
+    """
 
     run_id: str
     first: int
@@ -56,12 +60,12 @@ class OneLog:
 def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
     """Group the runs that read the same log, in their order; each adds its new records.
 
-    A log that begins at offset 0 at another time is another log: the controllers were formatted again. A log that begins later
-    is the part of the earlier one that Kafka has not pruned.
+    A log that begins at offset 0 or 1 at another time is another log: the controllers were formatted again. A log that begins
+    later is the part of the earlier one that Kafka has not pruned.
     """
     found: list[OneLog] = []
     for run in runs:
-        begun = run.first_time if run.first == 0 else None
+        begun = run.first_time if run.first <= 1 else None
         log = found[-1] if found else None
         if log is None or (begun is not None and begun != log.begun):
             log = OneLog({run.run_id: (run.first, run.end)}, begun=begun)
@@ -96,12 +100,11 @@ def _extents(finished: Finished) -> list[RunExtent]:
     ends = finished_runs.select("run_id", *_IN_ORDER, last.alias("last")).where("last IS NOT NULL")
     good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
     own = spark_tables(finished.warehouse).read(KRAFT_RECORDS).where(good)
-    firsts = own.groupBy("run_id").agg(F.min(F.struct("offset", "append_time")).alias("first"))
+    # That of offset 0 is the greatest, which counts where there is no other one.
+    placed = F.struct(F.col("offset") == 0, "offset", "append_time")
+    firsts = own.groupBy("run_id").agg(F.min("offset").alias("first"), F.min(placed)["append_time"].alias("time"))
     rows = ends.join(firsts, "run_id").orderBy(*oldest_first()).collect()
-    return [
-        RunExtent(row["run_id"], row["first"]["offset"], row["first"]["append_time"] or 0, row["last"] + 1)
-        for row in rows
-    ]
+    return [RunExtent(row["run_id"], row["first"], row["time"] or 0, row["last"] + 1) for row in rows]
 
 
 def _applied(finished: Finished, log: OneLog) -> AppliedLog:

@@ -33,3 +33,12 @@ def test_a_log_whose_beginning_nobody_saw_goes_on_until_another_one_begins() -> 
     first, second = logs_of([RunExtent("a", 50, T, 100), RunExtent("b", 60, T, 120), RunExtent("c", 0, T + 9, 10)])
     assert first.parts == {"a": (50, 100), "b": (100, 120)}
     assert second.parts == {"c": (0, 10)}
+
+
+def test_a_log_that_was_copied_live_begins_at_offset_1() -> None:
+    """Once there is a snapshot a leader does not give the record at offset 0 (`jobs.sources.kraft.live.copy`)."""
+    first, second = logs_of([RunExtent("a", 1, T, 5_000), RunExtent("b", 1, T + 9, 300), RunExtent("c", 1, T + 9, 320)])
+    assert first.parts == {"a": (1, 5_000)}
+    assert second.parts == {"b": (1, 300), "c": (300, 320)}
+    [same] = logs_of([RunExtent("a", 0, T, 100), RunExtent("live", 1, T, 150), RunExtent("b", 0, T, 180)])
+    assert same.parts == {"a": (0, 100), "live": (100, 150), "b": (150, 180)}
