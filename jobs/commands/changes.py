@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.evidence.all_runs import OneLog, applied_logs
+from jobs.evidence.all_runs import OneLog, applied_logs, is_of_one_cluster
 from jobs.evidence.past import Finished
 from jobs.evidence.row_records import configs_of, lives_of, partitions_of, row_versions
 from jobs.exit import UsageError
@@ -75,9 +75,14 @@ def _row_changes(row: RowKey, found: Sequence[VersionAfter]) -> Iterator[RowChan
         before = version.row
 
 
-def heading(log: OneLog, *, first: bool, whole: bool = True) -> str:
-    """The shown part of which log, and its offsets that no run has read; without the `whole` rows, the subject without changes."""
-    new = "" if first else "A new log: the controllers were formatted again. "
+def heading(log: OneLog, before: OneLog | None, *, whole: bool = True) -> str:
+    """The shown part of which log, and its offsets that no run has read; without the `whole` rows, the subject without changes.
+
+    `before` is the log that was shown before it, None of the first.
+    """
+    new = "" if before is None else "A new log: the controllers were formatted again. "
+    if before is not None and not is_of_one_cluster(log, before):
+        new = f"The log of another cluster, {visible(str(log.cluster_id), 80)}. "
     without = "nobody has read" if whole else "there is nothing of"
     gaps = "".join(f"; {without} {begin} to {end - 1}" for begin, end in log.gaps)
     read = "1 run" if len(log.parts) == 1 else f"{len(log.parts)} runs"

@@ -89,13 +89,15 @@ def _changes(arguments: argparse.Namespace) -> int:
         raise UsageError("; ".join([reason, *gone]))
     for line in gone:
         print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
+    before = None
     for log, changes in logs:
         if arguments.format == "jsonl":
             for change in changes:
                 print(json.dumps(change.record))
             continue
-        for line in (heading(log, first=log is logs[0][0], whole=not gone), *lines(changes, named=whole_topic)):
+        for line in (heading(log, before, whole=not gone), *lines(changes, named=whole_topic)):
             print(line)
+        before = log
     return OK
 
 

@@ -26,13 +26,14 @@ class RunExtent:
     """What one run has of a log: its first record's offset, and the end proved committed (exclusive).
 
     `first_time` is the append time (ms) of the first record but that at offset 0: once there is a snapshot, a leader does not give
-    that one.
+    that one. `cluster_id` is None if the run did not know it.
     """
 
     run_id: str
     first: int
     first_time: int
     end: int
+    cluster_id: str | None = None
 
 
 @dataclass
@@ -45,6 +46,7 @@ class OneLog:
     parts: dict[str, tuple[int, int]] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     begun: int | None = None
+    cluster_id: str | None = None
 
     @property
     def first(self) -> int:
@@ -60,23 +62,30 @@ class OneLog:
 def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
     """Group the runs that read the same log, in their order; each adds its new records.
 
+    The log of another cluster is another log: RUN-01 failed in that run, and the cluster's own log goes on after it.
     A log that begins at offset 0 or 1 at another time is another log: the controllers were formatted again. A log that begins
     later is the part of the earlier one that Kafka has not pruned.
     """
     found: list[OneLog] = []
     for run in runs:
         begun = run.first_time if run.first <= 1 else None
-        log = found[-1] if found else None
+        log = next((each for each in reversed(found) if is_of_one_cluster(each, run)), None)
         if log is None or (begun is not None and begun != log.begun):
-            log = OneLog({run.run_id: (run.first, run.end)}, begun=begun)
+            log = OneLog({run.run_id: (run.first, run.end)}, begun=begun, cluster_id=run.cluster_id)
             found.append(log)
             continue
+        log.cluster_id = log.cluster_id or run.cluster_id
         end = log.end
         if run.first > end:
             log.gaps.append((end, run.first))
         if run.end > end:
             log.parts[run.run_id] = (max(run.first, end), run.end)
     return found
+
+
+def is_of_one_cluster(log: OneLog, other: OneLog | RunExtent) -> bool:
+    """True unless both cluster ids are known and differ."""
+    return None in (log.cluster_id, other.cluster_id) or log.cluster_id == other.cluster_id
 
 
 @dataclass(frozen=True)
@@ -97,14 +106,16 @@ def _extents(finished: Finished) -> list[RunExtent]:
     mine = F.col(CLUSTER) == finished.cluster
     finished_runs = spark_tables(finished.warehouse).read(RUNS).where(mine & (F.col("verdict") != FAILED))
     last = F.get_json_object("report", "$.migration.committed_end_offset").cast("bigint")
-    ends = finished_runs.select("run_id", *_IN_ORDER, last.alias("last")).where("last IS NOT NULL")
+    ends = finished_runs.select("run_id", "cluster_id", *_IN_ORDER, last.alias("last")).where("last IS NOT NULL")
     good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
     own = spark_tables(finished.warehouse).read(KRAFT_RECORDS).where(good)
     # That of offset 0 is the greatest, which counts where there is no other one.
     placed = F.struct(F.col("offset") == 0, "offset", "append_time")
     firsts = own.groupBy("run_id").agg(F.min("offset").alias("first"), F.min(placed)["append_time"].alias("time"))
     rows = ends.join(firsts, "run_id").orderBy(*oldest_first()).collect()
-    return [RunExtent(row["run_id"], row["first"], row["time"] or 0, row["last"] + 1) for row in rows]
+    return [
+        RunExtent(row["run_id"], row["first"], row["time"] or 0, row["last"] + 1, row["cluster_id"]) for row in rows
+    ]
 
 
 def _applied(finished: Finished, log: OneLog) -> AppliedLog:

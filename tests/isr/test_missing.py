@@ -106,5 +106,5 @@ def test_what_a_log_that_is_there_from_its_beginning_holds_is_not_missed() -> No
 
 def test_a_gap_is_not_said_to_be_unread_where_rows_are_gone() -> None:
     log = OneLog({"a": (0, 100), "b": (140, 200)}, [(100, 140)])
-    assert "; nobody has read 100 to 139; " in heading(log, first=True)
-    assert "; there is nothing of 100 to 139; " in heading(log, first=True, whole=False)
+    assert "; nobody has read 100 to 139; " in heading(log, None)
+    assert "; there is nothing of 100 to 139; " in heading(log, None, whole=False)

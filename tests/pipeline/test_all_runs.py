@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.commands.changes import heading
 from jobs.evidence.all_runs import RunExtent, logs_of
 
 T = 1_000
@@ -42,3 +43,19 @@ def test_a_log_that_was_copied_live_begins_at_offset_1() -> None:
     assert second.parts == {"b": (1, 300), "c": (300, 320)}
     [same] = logs_of([RunExtent("a", 0, T, 100), RunExtent("live", 1, T, 150), RunExtent("b", 0, T, 180)])
     assert same.parts == {"a": (0, 100), "live": (100, 150), "b": (150, 180)}
+
+
+def test_another_clusters_log_is_a_log_of_its_own() -> None:
+    """A folder of another cluster, given once: RUN-01 reports it, and the cluster's own log goes on after it."""
+    own, other = logs_of(
+        [
+            RunExtent("a", 60, T, 100, "own"),
+            RunExtent("wrong folder", 50, T, 900, "other"),
+            RunExtent("b", 80, T, 180, "own"),
+            RunExtent("unknown", 90, T, 950, None),
+        ]
+    )
+    assert own.parts == {"a": (60, 100), "b": (100, 180)}
+    assert other.parts == {"wrong folder": (50, 900), "unknown": (900, 950)}
+    assert "The log of another cluster, other. " in heading(other, own)
+    assert "formatted" not in heading(other, own)
