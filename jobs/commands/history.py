@@ -26,6 +26,7 @@ from jobs.sinks.reader import records
 from schemas.gates import GATES
 from schemas.gold import RUNS
 from schemas.report import CheckResult, Gate
+from transforms.reconcile.judge.requested_gate import GO
 from transforms.report.fleet_model import FleetRun
 from transforms.report.printable import visible
 from transforms.report.run_standing import why_gate_is_shut
@@ -214,7 +215,8 @@ def execute_gates(arguments: argparse.Namespace) -> int:
 
 def _print_gate(name: str, gate: Gate, checks: Sequence[CheckResult]) -> None:
     by_id = {check.id: check for check in checks}
-    print(f"{name:<11} {gate.verdict.upper().replace('_', '-')}")
+    remark = f"  {gate.explanation}" if gate.verdict == GO and gate.explanation else ""
+    say(f"{name:<11} {gate.verdict.upper().replace('_', '-')}{visible(remark, 400)}")
     for check_id in gate.blocking:
         check = by_id[check_id]
         say(f"  {check_id}: {check.title}")

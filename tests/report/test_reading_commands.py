@@ -33,6 +33,15 @@ def test_a_remedy_is_for_what_is_broken(verdict: Any, advised: bool, capsys: pyt
     assert ("-> Stop the controller." in said) is advised
 
 
+def test_what_limits_an_open_gate_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in the report and after a run: an optional check that could not be judged leaves the gate open."""
+    open_question = "not judged: RB-09 (each entry says what to provide)"
+    history._print_gate("rollback", Gate("go", explanation=open_question), [])
+    assert capsys.readouterr().out == f"rollback    GO  {open_question}\n"
+    history._print_gate("start", Gate("not_applicable", explanation="start: the migration has started"), [])
+    assert capsys.readouterr().out == "start       NOT-APPLICABLE\n"
+
+
 @pytest.mark.parametrize(
     ("by_zookeeper", "zookeeper", "said"),
     [
