@@ -28,7 +28,7 @@ from schemas.gold import RUNS
 from schemas.report import CheckResult, Gate
 from transforms.reconcile.judge.requested_gate import GO
 from transforms.report.fleet_model import FleetRun
-from transforms.report.printable import visible
+from transforms.report.printable import counted, visible
 from transforms.report.run_standing import why_gate_is_shut
 from transforms.report.table import fitted
 from transforms.report.trend import run_point, trend_table
@@ -61,9 +61,9 @@ def execute_history(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--last: {arguments.last} is below 1; give a number of runs")
     if arguments.entity is not None or arguments.topic is not None:
         return _changes(arguments)
-    counted = arguments.trend or arguments.format == "jsonl"
+    by_class = arguments.trend or arguments.format == "jsonl"
     with open_warehouse(arguments, in_spark=False) as run:
-        rows = last_runs(run, arguments.last, counted=counted)
+        rows = last_runs(run, arguments.last, by_class=by_class)
     if arguments.format == "jsonl":
         for row in rows:
             print(json.dumps(row))
@@ -122,23 +122,23 @@ def _text(value: object) -> str:
     return "-" if value is None else visible(str(value), 80)
 
 
-def last_runs(run: Finished, count: int, *, counted: bool = True) -> list[dict[str, Any]]:
+def last_runs(run: Finished, count: int, *, by_class: bool = True) -> list[dict[str, Any]]:
     """The cluster's newest runs, newest first: _COLUMNS, the start, the lag's age, the counts by class, why it failed.
 
     Failed runs are included, and killed runs that could not record their end. Runs of earlier releases have their counts by class in
-    their reports, which are read with `counted`; otherwise these are empty.
+    their reports, which are read with `by_class`; otherwise these are empty.
     """
     columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", "started_at", "finished_at", "by_class")
     rows = run.warehouse.newest_runs(columns, count, {"cluster": run.cluster})
     found = sorted(records(rows, RUNS), key=_place, reverse=True)
-    uncounted = [row["run_id"] for row in found if row["by_class"] is None] if counted else []
+    uncounted = [row["run_id"] for row in found if row["by_class"] is None] if by_class else []
     reports = stored_reports(run.warehouse, uncounted, {"cluster": run.cluster})
     counts = {run_id: report["divergences"]["by_class"] for _, run_id, report in reports}
     begun = {row["run_id"]: row["started_at"] for row in found}
     for row in found:
         del row["finished_at"]
-        by_class = counts.get(row["run_id"], {}) if row["by_class"] is None else row["by_class"]
-        row |= {"by_class": by_class, "started_at": f"{row['started_at']:{_TIME}}"}
+        own = counts.get(row["run_id"], {}) if row["by_class"] is None else row["by_class"]
+        row |= {"by_class": own, "started_at": f"{row['started_at']:{_TIME}}"}
     return [*_died(run, begun), *found][:count]
 
 
@@ -219,7 +219,8 @@ def _print_gate(name: str, gate: Gate, checks: Sequence[CheckResult]) -> None:
     say(f"{name:<11} {gate.verdict.upper().replace('_', '-')}{visible(remark, 400)}")
     for check_id in gate.blocking:
         check = by_id[check_id]
-        say(f"  {check_id}: {check.title}")
+        number = f" ({counted(check.violations, 'violation')})" if check.violations else ""
+        say(f"  {check_id}: {check.title}{number}")
         for line in check.evidence[:5]:
             say(f"    {visible(line, 160)}")
         # What an unknown check needs is its evidence: nothing is broken that a remedy could repair.

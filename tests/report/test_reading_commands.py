@@ -42,6 +42,21 @@ def test_what_limits_an_open_gate_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "start       NOT-APPLICABLE\n"
 
 
+def test_more_violations_than_are_shown_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    check = CheckResult(
+        id="START-02",
+        title="Brokers that hold replicas are registered",
+        verdict="fail",
+        violations=2_000,
+        evidence=[f"broker {number}" for number in range(20)],
+    )
+    history._print_gate("start", Gate("no_go", blocking=["START-02"]), [check])
+    said = capsys.readouterr().out
+    assert "  START-02: Brokers that hold replicas are registered (2,000 violations)\n    broker 0\n" in said
+    assert "broker 4\n" in said
+    assert "broker 5" not in said
+
+
 @pytest.mark.parametrize(
     ("by_zookeeper", "zookeeper", "said"),
     [
