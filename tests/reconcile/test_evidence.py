@@ -28,6 +28,7 @@ from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import run_checks
 from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, every_answer
 from transforms.reconcile.judge.kraft_queries import UNCLEAN
+from transforms.reconcile.judge.liveness import LivenessState, liveness
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
 from transforms.reconcile.judge.thresholds import JudgeLimits
 
@@ -449,6 +450,18 @@ def test_what_was_appended_while_a_tree_was_read_makes_no_clock_unmeasured_later
     assert context_of(run).clocks.margin_ms < CLOCK_MARGIN_MS
     assert context_of(past(told, Beside(reading_ms=60_000), **answers)) == context_of(run)
     assert context_of(past(told, **answers)) != context_of(run), "by the limit alone ZooKeeper would be behind"
+
+
+def test_a_row_that_was_appended_while_a_tree_was_read_is_not_late() -> None:
+    """A walk of minutes with a log that is looked up after it: DUR-04 calls such a record no lag, and its row must be no warning."""
+    behind = {"newest": NOW, "oldest_behind": NOW - 90_000, "at_migration": NOW - 91_000, "before_written": None}
+    answers = {**ANSWERS, "append_times": [{**behind, "changes": 3}]}
+    for took, late in ((60_000, False), (0, True)):
+        run = first_facts(FirstLook(given(reading_ms=took), answers))
+        now = liveness(run.facts)
+        assert now is not None
+        assert (now.state is LivenessState.BEHIND) is late
+        assert (context_of(run).lag_limit_ms < 90_000) is late
 
 
 def test_who_is_asked_goes_by_the_phase() -> None:

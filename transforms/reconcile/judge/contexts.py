@@ -38,7 +38,8 @@ def context_of(gathered: ClusterFacts) -> Context:
         history_from=history_from(facts.plan),
         transactions_known=claim in gathered.claims and not (writes and writes.unseen()),
         clocks=clocks(facts),
-        lag_limit_ms=round(facts.lag_limit * 1000),
+        # What was appended while the two sides were read, ZooKeeper first, is not lag.
+        lag_limit_ms=round(facts.lag_limit * 1000) + facts.reading_ms,
     )
 
 
