@@ -26,10 +26,12 @@ from jobs.steps.mails import Delivery
 from jobs.steps.messages import Message
 from tests.report.fleets import NOW, failed, run_of
 from tests.report.samples import defective, healthy, lagging
-from transforms.report.fleet_mail import MailEntry
+from tests.report.test_mail import body
+from transforms.report.fleet_mail import MailEntry, render_fleet_mail
 from transforms.report.fleet_model import FleetRun, Verified
+from transforms.report.mail import render_mail
 from transforms.report.mail_policy import Decision, LastMail
-from transforms.report.message import SIZE_LIMIT, payload_of
+from transforms.report.message import SIZE_LIMIT, lines_of, payload_of
 
 SECRET = "T0KEN-in-the-path"
 URL = "TEST_WEBHOOK_URL"
@@ -331,6 +333,22 @@ def test_an_address_is_told_once_of_all_clusters_by_each_ones_policy() -> None:
     }
     other = next(made for made in found if made.settings.url_env == "OTHER")
     assert "This is the first message about this cluster." in other.entries[1].decision.changes
+
+
+def test_changes_that_are_left_out_are_counted() -> None:
+    many = [f"Change {number:02}." for number in range(30)]
+    told = lines_of([entry(LOSING, *many)], NOW)
+    assert told[1:6] == [*many[:4], "and 26 more changes"]
+    [alone, several] = (
+        body(message, "plain")
+        for message in (
+            render_mail(defective(), changes=many),
+            render_fleet_mail([entry(LOSING, *many), entry(run_of(lagging(), "late"), *many[:8])], [], NOW),
+        )
+    )
+    assert "  Change 11.\n  and 18 more changes\n" in alone
+    assert "* Change 07.\n    * and 22 more changes\n" in several
+    assert several.count("more changes") == 1
 
 
 @pytest.mark.parametrize("without", ["REMOVED", "DEAD"])

@@ -33,7 +33,7 @@ from transforms.report.fleet_page import (
 from transforms.report.html import environment
 from transforms.report.mail import SIZE_LIMIT
 from transforms.report.mail_policy import Decision
-from transforms.report.printable import counted, listed, visible
+from transforms.report.printable import counted, first_changes, listed, visible
 from transforms.report.since import UNKNOWN
 
 _SUBJECT_LIMIT = 110
@@ -174,7 +174,7 @@ def _cluster(entry: MailEntry, lines: int) -> MailCluster:
         headline=visible(run.failure or run.headline, 400),
         since="" if own is None or own.since == UNKNOWN else own.since,
         evidence=[] if own is None else [visible(line, 200) for line in own.evidence[:lines]],
-        changes=[visible(change, 300) for change in entry.decision.changes[: 2 * lines]],
+        changes=[visible(change, 300) for change in first_changes(entry.decision.changes, 2 * lines)],
         sentences=[] if own is None else [visible(sentence, 300) for sentence in own.sentences[:lines]],
         steps=[f"{visible(step.what, 600)} ({visible(step.why, 60)})" for step in steps[: max(1, lines // 2)]],
         location=visible(entry.location, 300),

@@ -27,7 +27,7 @@ from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
 from transforms.report.picture import can_draw, trend_png
-from transforms.report.printable import counted, visible
+from transforms.report.printable import counted, first_changes, visible
 from transforms.report.since import UNKNOWN
 from transforms.report.text import render_text
 from transforms.report.words import MODE_NAMES
@@ -83,7 +83,7 @@ def _message(
 def _plain(report: Report, location: str, changes: Sequence[str]) -> str:
     text = render_text(report)
     if changes:
-        listed = "".join(f"  {visible(change, 300)}\n" for change in changes[:_MOST_CHANGES])
+        listed = "".join(f"  {visible(change, 300)}\n" for change in first_changes(changes, _MOST_CHANGES))
         first, rest = text.split("\n\n", 1)
         text = f"{first}\n\nSince the last mail\n{listed}\n{rest}"
     if len(text) > _TEXT_LIMIT:
@@ -108,7 +108,7 @@ def _html(
             steps=banner.actions or banner.next_steps,
             gates=gate_views(report),
             facts=_facts(report),
-            changes=changes[:_MOST_CHANGES],
+            changes=first_changes(changes, _MOST_CHANGES),
             groups=groups,
             rows_shown=sum(len(group.rows) for group in groups),
             suppressed=view.suppressed_views(report, rows),

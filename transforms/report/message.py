@@ -14,7 +14,7 @@ from typing import Any
 from transforms.report.fleet_mail import MailEntry, subject
 from transforms.report.fleet_model import fleet
 from transforms.report.fleet_page import banner, label_of
-from transforms.report.printable import counted, listed, visible
+from transforms.report.printable import counted, first_changes, listed, visible
 
 # Rises when a field of the form `json` changes its meaning.
 FORMAT = 1
@@ -59,7 +59,7 @@ def lines_of(
     for entry in ordered[:most]:
         run = entry.run
         how = run.failure if run.failed else run.headline
-        said = [f"{run.cluster}: {label_of(run)}, {how}", *entry.decision.changes[:sentences]]
+        said = [f"{run.cluster}: {label_of(run)}, {how}", *first_changes(entry.decision.changes, sentences)]
         said += [f"Do first: {run.to_do}"] if run.to_do and sentences else []
         said += [entry.location] if entry.location else []
         lines += [*(visible(line, _LINE) for line in said), ""]

@@ -140,6 +140,12 @@ def listed(words: Sequence[str], most: int = 6) -> str:
     return f"{shown} and {len(words) - most:,} more" if len(words) > most else shown
 
 
+def first_changes(changes: Sequence[str], most: int) -> list[str]:
+    """The first `most` sentences, and a count of the others."""
+    more = len(changes) - most
+    return [*changes[:most], *([f"and {counted(more, 'more change')}"] if more > 0 else [])]
+
+
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Write a number with its noun: `1 record`, `2,000 records`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
