@@ -14,6 +14,7 @@ from tests.captures import capture
 from tests.downgrade.trees import TreeEvidence, of_tree
 from tests.features.clusters import cluster
 from tests.isr.logs import log_records
+from tests.reconcile.kraft_clusters import controller, copy, kraft
 from tests.reconcile.test_checks import zookeeper_alone
 from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
@@ -42,7 +43,10 @@ from transforms.downgrade.readiness import (
 )
 from transforms.features.matrix import BROKER, CONTROLLER, Node
 from transforms.features.update import Cluster
-from transforms.reconcile.judge.facts import ReplicaUse
+from transforms.kraft.quorum import Checkpoint
+from transforms.kraft.replay.transactions import read_transactions
+from transforms.kraft.side import KraftSide
+from transforms.reconcile.judge.facts import LevelChange, Quorum, ReplicaUse
 from transforms.reconcile.judge.kip_tables import settings_of, state_of
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
@@ -415,6 +419,58 @@ def test_a_feature_is_judged_by_the_level_that_the_target_replays(
         )
         assert any(line.what.endswith(words) for line in judged.lines if line.outcome is LineOutcome.BLOCKED)
         assert any("must be lowered to" in line.what for line in judged.lines if line.outcome is LineOutcome.LOSES)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "levels", "verdict"),
+    [
+        # Lowered at 1200: of the checkpoint that it is in, of one just before it, and while one node has only that.
+        ((1201, 1201), {20: 29, 1200: 27}, "safe"),
+        ((1200, 1200), {20: 29, 1200: 27}, "blocked"),
+        ((1201, 1100), {20: 29, 1200: 27}, "blocked"),
+        # No node has it in its newest checkpoint, nor after that.
+        ((1500, 1500), {20: 29, 1200: 27, 1499: 26}, "safe"),
+        ((1100, 1100), {20: 27, 1200: 29, 1300: 27}, "blocked"),
+        ((1500, 1500), {20: 27, 1200: 29, 1300: 27}, "safe"),
+        # It has still to be lowered.
+        ((1500, 1500), {20: 29}, "safe"),
+    ],
+)
+def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
+    checkpoint: tuple[int, int], levels: dict[int, int], verdict: str
+) -> None:
+    """A node replays its newest checkpoint and what follows; `FeatureControlManager.replay` throws on the level that was in force there."""
+    facts = kraft(
+        kafka_version="4.2",
+        copies=[copy(3000 + node, checkpoints=(Checkpoint("c", at, 1, True),)) for node, at in enumerate(checkpoint)],
+        levels=[LevelChange(offset, level) for offset, level in levels.items()],
+        features={"metadata.version": levels[max(levels)]},
+        other_levels=[LevelChange(30, 1, "streams.version"), LevelChange(31, 0, "streams.version")],
+        brokers_in_kraft=[],
+        controllers=[controller(node, 29) for node in (3000, 3001, 3002)],
+        quorum=Quorum(0, ()),
+    )
+    assert facts.plan is not None
+    assert facts.committed is not None
+    side = KraftSide(tuple(facts.copies), facts.plan, facts.committed, (), read_transactions([]), None)
+    answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
+    judged = readiness(state_of(answers, facts, side, (4, 2), None), (4, 1))
+    assert judged.verdict.value == verdict
+    blocked = [line for line in judged.lines if line.outcome is LineOutcome.BLOCKED]
+    words = "featureLevel=29), but this controller only supports versions 7-27; wait until each node has a newer one"
+    assert [line.what.endswith(words) for line in blocked] == [True] * (verdict == "blocked")
+    assert [line.evidence for line in blocked] == [f"FEATURE_LEVEL_RECORD, offset {max(levels)}"] * len(blocked)
+
+
+@pytest.mark.parametrize(("target", "known"), [((4, 1), "0"), ((4, 0), "0"), ((4, 2), None)])
+def test_a_feature_that_was_lowered_counts_until_a_newer_checkpoint(target: tuple[int, int], known: str | None) -> None:
+    state = replace(KRAFT, finalised={"metadata.version": 25}, replayed={"streams.version": (1, 900)})
+    lines = [
+        line for line in readiness(state, target).lines if "FeatureLevelRecord(name='streams.version'" in line.what
+    ]
+    assert len(lines) == (known is not None)
+    assert all(f"only supports versions {known};" in line.what for line in lines)
+    assert all(line.outcome is LineOutcome.BLOCKED for line in lines)
 
 
 @pytest.mark.parametrize("name", BY_FEATURE)

@@ -26,7 +26,9 @@ from transforms.features.levels import (
     highest_of,
     is_known_level,
     latest_of,
+    level_text,
     lost_between,
+    lowest_of,
     release_name,
     release_of,
 )
@@ -83,8 +85,9 @@ class KnownCluster:
     of metadata.version, which brokers in ZooKeeper mode tell when they migrate. `znode_versions` are those of
     `/brokers/ids`, 0 for a broker with replicas that is not there. `configurations` are brokers' property files.
     `migrated_at` is the offset of the record that finished the migration. `configured` and `directory_ids` are those of
-    `transforms.features.update.Cluster`. `unread` counts the places of the log that are damaged, `unknown_records` is
-    true if it has records that this audit does not know.
+    `transforms.features.update.Cluster`. `replayed` has, by feature, the highest level that some node replays when it starts
+    from its newest checkpoint, and the offset of the feature's newest record. `unread` counts the places of the log that are
+    damaged, `unknown_records` is true if it has records that this audit does not know.
     """
 
     mode: MetadataMode
@@ -104,6 +107,7 @@ class KnownCluster:
     kraft_brokers: tuple[int, ...] = ()
     configured: frozenset[int] | None = None
     directory_ids: frozenset[int] = frozenset()
+    replayed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     unread: int = 0
     unknown_records: bool = False
 
@@ -408,6 +412,7 @@ def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
         return
     yield from _level(state, state.finalised, target)
     yield from _features(state, state.finalised, target)
+    yield from _replayed(state, state.finalised, target)
     for name in OF_KRAFT:
         if name not in OF_NEW_CONFIGS or state.seen.get(name) != Seen(0):
             yield from _format(name, state, target)
@@ -481,7 +486,9 @@ def _level(state: KnownCluster, finalised: Mapping[str, int], target: Release) -
     elif verdict is FeatureVerdict.UNKNOWN:
         yield Line(LineOutcome.UNKNOWN, f"{step}: {message}", where)
     else:
-        yield Line(LineOutcome.SAFE, f"{step}; nothing is lost by it", where)
+        yield Line(
+            LineOutcome.SAFE, f"{step}, and each node then needs a newer checkpoint; nothing is lost by it", where
+        )
 
 
 def _features(state: KnownCluster, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
@@ -509,11 +516,7 @@ def _above(
         what = f"{name} {level} can't be lowered: the quorum's voters are in the log, which {release_name(target)} can't read"
         yield Line(LineOutcome.BLOCKED, what, where)
         return
-    known = f"0-{step.level}" if step.level else "0"
-    what = (
-        f"controllers of {release_name(target)} do not start: Tried to apply FeatureLevelRecord(name='{name}', "
-        f"featureLevel={level}), but this controller only supports versions {known}"
-    )
+    what = f"controllers of {release_name(target)} do not start: {_throws(name, level, target)}"
     yield Line(LineOutcome.BLOCKED, what, where)
     verdict, message = _asked(state, finalised, target, step)
     if verdict is FeatureVerdict.NO:
@@ -525,3 +528,29 @@ def _above(
     else:
         lost = "what is above is lost" if step.level else LOSSES.get(name, "its use is lost")
         yield Line(LineOutcome.LOSES, f"{name} must be lowered to {step.level} first: {lost}", where)
+
+
+def _replayed(state: KnownCluster, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
+    """Levels that were lowered, but not before the newest checkpoint of every node: it is what the target replays first.
+
+    Kafka writes a checkpoint by size and age only, not when a level is lowered (`SnapshotGenerator`).
+    """
+    for name, (level, newest) in sorted(state.replayed.items()):
+        highest = highest_of(target, name)
+        if highest is None or level <= highest or finalised.get(name, 0) > highest:
+            continue
+        what = (
+            f"{name} was lowered from {level_text(name, level)} after the newest checkpoint of some node, so that a controller of "
+            f"{release_name(target)} does not start from it: {_throws(name, level, target)}; wait until each node has a newer one"
+        )
+        yield Line(LineOutcome.BLOCKED, what, f"FEATURE_LEVEL_RECORD, offset {newest}")
+
+
+def _throws(name: str, level: int, target: Release) -> str:
+    """How controllers of `target` refuse a record of a level above theirs (`FeatureControlManager.replay`)."""
+    lowest, highest = lowest_of(target) if name == FEATURE_NAME else 0, highest_of(target, name) or 0
+    known = f"{lowest}-{highest}" if highest > lowest else f"{lowest}"
+    return (
+        f"Tried to apply FeatureLevelRecord(name='{name}', featureLevel={level}), but this controller only supports "
+        f"versions {known}"
+    )

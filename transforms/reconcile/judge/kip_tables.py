@@ -28,6 +28,7 @@ from transforms.downgrade.readiness import (
 from transforms.features.levels import UnknownLevelError, release_name, release_tuple
 from transforms.features.matrix import Node, matrix, node_of
 from transforms.isr.audit import LINE, isr_audit
+from transforms.kraft.quorum import replayed_from
 from transforms.kraft.side import KraftSide
 from transforms.properties import PropertyFiles
 from transforms.reconcile.judge.cluster import cluster_of
@@ -176,6 +177,7 @@ def state_of(
         feature_znode_of(answers),
         _znode_versions(facts) if in_tree else None,
         configurations=configurations,
+        replayed=_replayed(facts),
         unread=facts.damaged_log.total,
         unknown_records=facts.unknown_records.total > 0,
     )
@@ -190,6 +192,18 @@ def state_of(
         if row["source"] == KRAFT and row["feature"] == FEATURE_NAME
     ]
     return with_kraft(state, cluster, migrated, next(iter(levels), None), migrating=dual)
+
+
+def _replayed(facts: Facts) -> dict[str, tuple[int, int]]:
+    """By feature the highest level that some node replays when it starts, and the offset of the feature's newest record.
+
+    A node replays its newest checkpoint, which has the level in force there, and the records after it.
+    """
+    first, found = replayed_from(facts.copies), dict[str, tuple[int, int]]()
+    for change in sorted((*facts.levels, *facts.other_levels), key=lambda each: each.offset):
+        highest = found.get(change.feature, (0, 0))[0] if change.offset >= first else 0
+        found[change.feature] = max(highest, change.level), change.offset
+    return found
 
 
 def _release(text: str | None) -> tuple[int, int] | None:
