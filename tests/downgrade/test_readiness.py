@@ -462,6 +462,42 @@ def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
     assert [line.evidence for line in blocked] == [f"FEATURE_LEVEL_RECORD, offset {max(levels)}"] * len(blocked)
 
 
+@pytest.mark.parametrize(
+    ("level", "target", "starts"),
+    [
+        # What the classes of 3.4.1, 3.5.2, 3.6.2, 3.7.2, 3.8.1, 3.9.1 and 4.0.1 read (`BootstrapMetadata.fromRecords`).
+        (8, (3, 4), True),
+        (9, (3, 4), False),
+        (11, (3, 5), True),
+        (14, (3, 6), True),
+        (15, (3, 6), False),
+        (20, (3, 7), True),
+        (21, (3, 7), False),
+        (21, (3, 8), True),
+        (22, (3, 8), False),
+        (22, (3, 9), True),
+        (25, (3, 9), False),
+        (33, (4, 0), True),
+    ],
+)
+def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_has_no_name_for(
+    level: int, target: tuple[int, int], starts: bool
+) -> None:
+    copies = [copy(3000, bootstrap_level=level), copy(3001, bootstrap_level=None), copy(3002, bootstrap_level=7)]
+    facts = kraft(copies=copies, levels=[LevelChange(2, 7)], features={"metadata.version": 7}, other_levels=[])
+    assert facts.plan is not None
+    assert facts.committed is not None
+    side = KraftSide(tuple(facts.copies), facts.plan, facts.committed, (), read_transactions([]), None)
+    answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
+    lines = [
+        line
+        for line in readiness(state_of(answers, facts, side, (4, 4), None), target).lines
+        if "bootstrap" in line.what
+    ]
+    assert [line.outcome for line in lines] == [LineOutcome.BLOCKED] * (not starts)
+    assert all(line.what.startswith("controller 3000 does not start with ") for line in lines)
+
+
 @pytest.mark.parametrize(("target", "known"), [((4, 1), "0"), ((4, 0), "0"), ((4, 2), None)])
 def test_a_feature_that_was_lowered_counts_until_a_newer_checkpoint(target: tuple[int, int], known: str | None) -> None:
     state = replace(KRAFT, finalised={"metadata.version": 25}, replayed={"streams.version": (1, 900)})

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
+from schemas.kraft.metadata_versions import FEATURE_NAME, HIGHEST_NAMED, MINIMUM_LEVEL_4X, level_name
 from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
     BY_FEATURE,
@@ -86,8 +86,9 @@ class KnownCluster:
     `/brokers/ids`, 0 for a broker with replicas that is not there. `configurations` are brokers' property files.
     `migrated_at` is the offset of the record that finished the migration. `configured` and `directory_ids` are those of
     `transforms.features.update.Cluster`. `replayed` has, by feature, the highest level that some node replays when it starts
-    from its newest checkpoint, and the offset of the feature's newest record. `unread` counts the places of the log that are
-    damaged, `unknown_records` is true if it has records that this audit does not know.
+    from its newest checkpoint, and the offset of the feature's newest record; `bootstrap` the metadata.version of each known
+    bootstrap.checkpoint, by controller. `unread` counts the places of the log that are damaged, `unknown_records` is true if it
+    has records that this audit does not know.
     """
 
     mode: MetadataMode
@@ -108,6 +109,7 @@ class KnownCluster:
     configured: frozenset[int] | None = None
     directory_ids: frozenset[int] = frozenset()
     replayed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    bootstrap: Mapping[str, int] = field(default_factory=dict)
     unread: int = 0
     unknown_records: bool = False
 
@@ -413,6 +415,7 @@ def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
     yield from _level(state, state.finalised, target)
     yield from _features(state, state.finalised, target)
     yield from _replayed(state, state.finalised, target)
+    yield from _bootstrap(state, target)
     for name in OF_KRAFT:
         if name not in OF_NEW_CONFIGS or state.seen.get(name) != Seen(0):
             yield from _format(name, state, target)
@@ -544,6 +547,20 @@ def _replayed(state: KnownCluster, finalised: Mapping[str, int], target: Release
             f"{release_name(target)} does not start from it: {_throws(name, level, target)}; wait until each node has a newer one"
         )
         yield Line(LineOutcome.BLOCKED, what, f"FEATURE_LEVEL_RECORD, offset {newest}")
+
+
+def _bootstrap(state: KnownCluster, target: Release) -> Iterator[Line]:
+    """Every node up to 3.9 reads its bootstrap.checkpoint when it starts, though the log's own level counts."""
+    highest = HIGHEST_NAMED.get(release_name(target))
+    if highest is None:
+        return
+    for node, level in sorted(state.bootstrap.items()):
+        if level > highest:
+            what = (
+                f"controller {node} does not start with {release_name(target)}: its bootstrap.checkpoint is at {level_name(level)} "
+                f"({level}), which that release does not know; remove the file first, and a broker's of such a level, too"
+            )
+            yield Line(LineOutcome.BLOCKED, what, "bootstrap.checkpoint")
 
 
 def _throws(name: str, level: int, target: Release) -> str:

@@ -178,6 +178,7 @@ def state_of(
         _znode_versions(facts) if in_tree else None,
         configurations=configurations,
         replayed=_replayed(facts),
+        bootstrap={copy.who: copy.bootstrap_level for copy in facts.copies if copy.bootstrap_level is not None},
         unread=facts.damaged_log.total,
         unknown_records=facts.unknown_records.total > 0,
     )
