@@ -96,12 +96,12 @@ CHECKS: tuple[Check, ...] = (
     optional(
         check(
             "FEAT-08",
-            "Every node's bootstrap.checkpoint is at a level that Kafka 4 can read",
+            "Every node's bootstrap.checkpoint is at a level that Kafka 4.0.0 can read",
             UPGRADE,
             IN_KRAFT,
-            "Remove the bootstrap.checkpoint of the nodes listed before you start them with Kafka 4. Kafka 4 cannot "
-            "read a level below 3.3-IV3; the cluster's own level counts.",
-            "BootstrapDirectory; S§8.4",
+            "Upgrade to 4.0.1 or later, or remove the bootstrap.checkpoint of the nodes listed first. Kafka 4.0.0 does not start "
+            "with a level below 3.3-IV3, although the cluster's own level counts.",
+            "BootstrapDirectory; KAFKA-19192; S§8.4",
             needs=KRAFT_ONLY,
             severity="warning",
         )

@@ -204,7 +204,7 @@ def _features() -> Iterator[tuple[str, Failing]]:
     yield "FEAT-06", (kraft(features={"metadata.version": LEVEL, "group.version": 0}), kraft(), "fail")
     yield "FEAT-07", (kraft(features={"group.version": 1}), kraft(), "fail")
     copies = [copy(3000, bootstrap_level=4), copy(3001)]
-    yield "FEAT-08", (kraft(copies=copies), kraft(), "warn")
+    yield "FEAT-08", (kraft(copies=copies, kafka_version="3.9"), kraft(kafka_version="3.9"), "warn")
     kept_down = {"metadata.version": LEVEL, **DEFAULTS, "share.version": 0}
     yield "FEAT-09", (kraft(features=kept_down), kraft(), "warn")
     mute = [

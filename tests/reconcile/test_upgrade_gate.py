@@ -233,3 +233,10 @@ def test_the_summary_tells_voters_from_ghosts_and_counts_partitions() -> None:
     static = kraft_health(kraft(quorum=Quorum(0), copies=[copy(3000)]))
     assert static is not None
     assert [member.directory_id for member in static.quorum] == [None, None, None]
+
+
+@pytest.mark.parametrize(("release", "verdict"), [("3.9", "warn"), ("4.0", "warn"), ("4.1", "not_applicable")])
+def test_a_bootstrap_checkpoint_of_an_old_level_stops_4_0_0_alone(release: str, verdict: str) -> None:
+    """`BootstrapMetadata.fromRecords` throws on level 4 in the classes of 4.0.0, not in those of 4.0.1 to 4.4.0 (KAFKA-19192)."""
+    copies = [copy(node, bootstrap_level=4) for node in (3000, 3001, 3002)]
+    assert check(kraft(copies=copies, kafka_version=release), "FEAT-08")[0] == verdict

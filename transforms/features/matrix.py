@@ -177,7 +177,7 @@ def has_metadata_version(finalised: Levels | None) -> Outcome:
 
 
 def bootstrap_is_readable(levels: Mapping[str, int | None] | None) -> Outcome:
-    """FEAT-08: each node's `bootstrap.checkpoint` is at a level that 4.x reads; a warning, for 4.x is not started yet.
+    """FEAT-08: each node's `bootstrap.checkpoint` is at a level that 4.0.0 reads; a warning, for it is not started yet.
 
     `levels` are the metadata.version of the file of each node, None where it could not be read.
     """
@@ -185,7 +185,7 @@ def bootstrap_is_readable(levels: Mapping[str, int | None] | None) -> Outcome:
         return unknown("no bootstrap.checkpoint was given")
     unread = [node for node, level in levels.items() if level is None]
     texts = [
-        f"{node}: bootstrap.checkpoint is at {level_name(level)}, 4.x starts from {level_name(MINIMUM_LEVEL_4X)}"
+        f"{node}: bootstrap.checkpoint is at {level_name(level)}, 4.0.0 starts from {level_name(MINIMUM_LEVEL_4X)}"
         for node, level in levels.items()
         if level is not None and level < MINIMUM_LEVEL_4X
     ]

@@ -69,7 +69,9 @@ def _has_level(facts: Facts) -> Outcome:
 
 
 def _bootstrap(facts: Facts) -> Outcome:
-    """FEAT-08. The file is there from 3.3 on, beside the log of every controller."""
+    """FEAT-08. The file is there from 3.3 on, beside the log of every controller; from 4.0.1 on its level does not count (KAFKA-19192)."""
+    if facts.kafka_version is not None and not before(facts.kafka_version, 4, 1):
+        return not_applicable("from 4.0.1 on Kafka starts with a bootstrap.checkpoint of any level")
     levels = {
         f"controller {copy.who}": copy.bootstrap_level for copy in facts.copies if copy.bootstrap_level is not None
     }
