@@ -67,7 +67,13 @@ from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import BrokerConfig, Facts, LeaderEpoch, LevelChange, Sample
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import judge_gates, run_checks
-from transforms.reconcile.judge.kraft_queries import broker_configs, fallen_epochs, out_of_sync, partition_health
+from transforms.reconcile.judge.kraft_queries import (
+    MIN_ISR,
+    broker_configs,
+    fallen_epochs,
+    out_of_sync,
+    partition_health,
+)
 from transforms.reconcile.judge.partition_health import by_broker
 
 PLANTED = {
@@ -207,10 +213,15 @@ def test_a_replica_that_is_being_added_stands_in_for_none(values: Row, shown: Ma
         ({}, {"static_min_isr": 2, "min_isr": {"": 1}}, set()),
         ({}, {"static_min_isr": 2, "min_isr": {"0": 1}}, set()),
         ({"source": "zookeeper"}, {"static_min_isr": 2}, set()),
+        # The rows of the side that does not decide are a copy, or old.
+        ({"source": "zookeeper", "isr": [0]}, {"static_min_isr": 2}, set()),
+        ({"source": "zookeeper", "isr": [0]}, {"min_isr": {"": 2}}, set()),
+        ({"source": "zookeeper", "isr": [0]}, {"deciding": "zookeeper", "static_min_isr": 2}, {"ISR-09"}),
+        ({"source": "zookeeper", "isr": [0]}, {"deciding": "zookeeper", "min_isr": {"": 2}}, {"ISR-09"}),
+        ({"isr": [0]}, {"deciding": "zookeeper", "min_isr": {"": 2}}, set()),
     ],
 )
 def test_property_files_tell_what_nothing_dynamic_sets(values: Row, health: Mapping[str, Any], shown: set[str]) -> None:
-    """ZooKeeper's own dynamic default is not asked for here, so that a file's value may not be the one that counts there."""
     found = told({"partitions": [row("t", **values)]}, **health)
     assert found.keys() & {"ISR-09", RESTART_REFUSED} == shown
 
@@ -311,6 +322,21 @@ def test_a_static_value_that_no_file_tells_is_remarked() -> None:
     for facts in (kraft(), kraft(broker_configs=(), properties=files_of(two, two, two))):
         assert [verdict(each, facts).evidence for each in ("UPG-04", "ISR-09")] == [[], []]
     assert verdict("ISR-09", kraft(broker_configs=(), properties=files_of(two))).evidence
+
+
+def test_before_the_load_the_minimum_is_that_of_zookeeper_and_its_brokers() -> None:
+    """ISR-09: what is not judged is remarked, also where the controllers wait for the load already."""
+    brokers = [{**test_checks.waiting().brokers_in_zookeeper[0], "broker_id": node} for node in range(3)]
+    for facts in (test_checks.zookeeper_alone(), test_checks.waiting()):
+        before = replace(facts, brokers_in_zookeeper=brokers)
+        two, files = "min.insync.replicas = 2", files_of("", "", "")
+        assert verdict("ISR-09", before).evidence
+        assert verdict("ISR-09", replace(before, properties=files_of(two, two))).evidence
+        assert not verdict("ISR-09", replace(before, properties=files)).evidence
+        assert verdict("ISR-09", replace(before, broker_configs=(BrokerConfig(KRAFT, "", MIN_ISR, "2"),))).evidence
+        assert not verdict(
+            "ISR-09", replace(before, broker_configs=(BrokerConfig("zookeeper", "", MIN_ISR, "2"),))
+        ).evidence
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from transforms.reconcile.judge.finished import finished_facts, given_of
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import run_checks
 from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, every_answer
-from transforms.reconcile.judge.kraft_queries import UNCLEAN
+from transforms.reconcile.judge.kraft_queries import MIN_ISR, UNCLEAN
 from transforms.reconcile.judge.liveness import LivenessState, liveness
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
 from transforms.reconcile.judge.thresholds import JudgeLimits
@@ -259,6 +259,18 @@ def test_unclean_elections_are_allowed_by_the_cluster_or_by_the_controller_that_
     look = FirstLook(given(), {**ANSWERS, "broker_configs": rows})
     assert look.epochs[-1].leader_id == 3000
     assert look.known().health.unclean is unclean
+
+
+@pytest.mark.parametrize(
+    ("values", "decides", "least"),
+    [({}, KRAFT, 3), ({"zookeeper": ROLLED_BACK}, ZOOKEEPER, 2), ({"side": None, "has_kraft": False}, ZOOKEEPER, 2)],
+)
+def test_the_minimum_of_isrs_is_that_of_the_side_that_decides(values: dict[str, Any], decides: str, least: int) -> None:
+    """ISR-09: before the load, and after a rollback, the brokers' dynamic configurations are in ZooKeeper."""
+    named = {"broker": "", "name": MIN_ISR}
+    rows = [{"source": ZOOKEEPER, "value": "2", **named}, {"source": KRAFT, "value": "3", **named}]
+    health = FirstLook(given(**values), {**ANSWERS, "broker_configs": rows}).known().health
+    assert (health.deciding, health.min_isr) == (decides, {"": least})
 
 
 @pytest.mark.parametrize(("version", "capped"), [("3.6", False), ("3.7", True), ("4.1", True), (None, True)])

@@ -102,13 +102,15 @@ def health_of(
     """
     registered = [row for row in brokers if row["source"] == KRAFT]
     in_zookeeper = [row["broker_id"] for row in brokers if row["source"] == ZOOKEEPER]
-    least = _values(answers, kraft_queries.MIN_ISR)
+    deciding = ZOOKEEPER if by_zookeeper or side is None else KRAFT
+    least = _values(answers, kraft_queries.MIN_ISR, deciding)
     counts = partition_counts(answers.of("partition_health"))
     return kraft_queries.Health(
         brokers=in_zookeeper,
         directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
         cordoned={r["broker_id"]: r["cordoned_log_dirs"] for r in registered if r.get("cordoned_log_dirs")},
         racks={r["broker_id"]: r["rack"] for r in registered if r["rack"]},
+        deciding=deciding,
         min_isr={broker: int(value) for broker, value in least.items() if value.isdigit()},
         static_min_isr=max(static_min_isr.values(), default=None),
         leaderless=counts[KRAFT].leaderless > 0,
@@ -131,13 +133,13 @@ def allows_unclean(answers: Answers, leader: int | None) -> bool:
 
     Of brokers' own settings the active controller, `leader`, asks for its own (`ConfigurationControlManager.getTopicConfig`).
     """
-    values = _values(answers, kraft_queries.UNCLEAN)
+    values = _values(answers, kraft_queries.UNCLEAN, KRAFT)
     return values.get(str(leader), values.get("", "")).lower() == "true"
 
 
-def _values(answers: Answers, name: str) -> dict[str, str]:
-    """KRaft's values of a configuration by broker, as `ConfigDef.parseType` trims them; '' is the cluster's own."""
-    mine = [each for each in configs_of(answers.of("broker_configs")) if each.source == KRAFT and each.name == name]
+def _values(answers: Answers, name: str, side: str) -> dict[str, str]:
+    """A side's values of a configuration by broker, as `ConfigDef.parseType` trims them; '' is the cluster's own."""
+    mine = [each for each in configs_of(answers.of("broker_configs")) if each.source == side and each.name == name]
     return {each.broker: (each.value or "").strip() for each in mine}
 
 

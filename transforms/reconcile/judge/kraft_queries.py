@@ -42,7 +42,8 @@ class Health:
 
     `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `cordoned` those
     that take no new replica, `racks` the rack of each broker that names one, `min_isr` the dynamic min.insync.replicas of
-    brokers (key '' for the cluster's own), `static_min_isr` the largest in brokers' property files, None without any;
+    brokers on the side that decides the partitions, `deciding` (key '' for the cluster's own), `static_min_isr` the largest in
+    brokers' property files, None without any;
     `capped_min_isr` is false in releases in which a partition may need more members of its ISR than it has replicas.
     `unclean` is true when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a
     leader, `compared` when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised
@@ -51,6 +52,7 @@ class Health:
 
     brokers: Sequence[int] = ()
     directories: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    deciding: str = KRAFT
     min_isr: Mapping[str, int] = field(default_factory=dict)
     static_min_isr: int | None = None
     capped_min_isr: bool = True
@@ -125,7 +127,9 @@ def violations(
             {one for mine in health.cordoned.values() for one in mine},
             health.log_end_ms,
         )
-    yield under_min(partitions, configs, health.min_isr, health.static_min_isr, capped=health.capped_min_isr)
+    # The other side's are a copy, or what they were when the sides parted.
+    deciding = partitions.filter(pl.col("source") == health.deciding)
+    yield under_min(deciding, configs, health.min_isr, health.static_min_isr, capped=health.capped_min_isr)
     if health.compared:
         yield between_sides(partitions)
     if health.log_end_ms is not None and history is not None:
@@ -255,8 +259,8 @@ def under_min(
     own = pl.col("value").str.strip_chars().cast(pl.Int32, strict=False).alias("own")
     topic = topic.select("source", pl.col("resource_name").alias("topic"), own)
     leaders = pl.col("leader").cast(pl.String).replace_strict(of_brokers, default=None, return_dtype=pl.Int32)
-    of_files = pl.when(pl.col("source") == KRAFT).then(pl.lit(static, pl.Int32))
-    least = pl.coalesce("own", leaders, pl.lit(of_brokers.get(""), pl.Int32), of_files).alias("least")
+    cluster, of_files = (pl.lit(value, pl.Int32) for value in (of_brokers.get(""), static))
+    least = pl.coalesce("own", leaders, cluster, of_files).alias("least")
     led = partitions.filter(pl.col("leader") >= 0).join(topic, on=["source", "topic"], how="left")
     # Where no value is known, nothing is too few.
     rows = led.with_columns(least).filter(pl.col("least").is_not_null())

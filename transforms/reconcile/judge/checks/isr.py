@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
-from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.checks import BY_ZOOKEEPER, KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import (
     CHURN,
     CHURN_PAST,
@@ -18,6 +18,7 @@ from schemas.checks.codes import (
 )
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, not_applicable, passed, unknown
+from transforms.reconcile.judge.checks.brokers import zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_time, in_tables, sampled
 from transforms.reconcile.judge.checks.rollback import epochs_too_high
 from transforms.reconcile.judge.facts import Facts, Sample
@@ -72,23 +73,32 @@ def _with_remarks(violations: Sample, remarks: Sample) -> Outcome:
 
 def _under_min(facts: Facts) -> Outcome:
     """ISR-09. Where nothing dynamic sets a default, the brokers' property files do."""
-    sides = {KRAFT} if KRAFT in facts.collected else {ZOOKEEPER}
-    known = has_dynamic_min_isr(facts, sides)
+    side = ZOOKEEPER if _by_zookeeper(facts) else KRAFT
     found = facts.found("ISR-09")
-    if found.total or known or (facts.brokers_in_kraft and not without_static_min_isr(facts)):
+    if found.total or has_dynamic_min_isr(facts, side) or (_brokers(facts) and not without_static_min_isr(facts)):
         return sampled(found)
     return passed("min.insync.replicas has no dynamic default: only topics that set their own were judged")
 
 
+def _by_zookeeper(facts: Facts) -> bool:
+    return facts.phase in BY_ZOOKEEPER or KRAFT not in facts.collected
+
+
+def _brokers(facts: Facts) -> set[int]:
+    if _by_zookeeper(facts):
+        return zookeeper_brokers(facts)
+    return {row["broker_id"] for row in facts.brokers_in_kraft}
+
+
 def without_static_min_isr(facts: Facts) -> set[int]:
     """Registered brokers whose property file was not given: its min.insync.replicas is unknown."""
-    return {row["broker_id"] for row in facts.brokers_in_kraft} - facts.properties.static_min_isr().keys()
+    return _brokers(facts) - facts.properties.static_min_isr().keys()
 
 
-def has_dynamic_min_isr(facts: Facts, sides: Collection[str] = (KRAFT,)) -> bool:
+def has_dynamic_min_isr(facts: Facts, side: str = KRAFT) -> bool:
     """Whether min.insync.replicas has a dynamic default, so that property files don't count."""
     configs = facts.broker_configs or ()
-    return any(config.name == MIN_ISR and not config.broker and config.source in sides for config in configs)
+    return any(config.name == MIN_ISR and not config.broker and config.source == side for config in configs)
 
 
 def _order(facts: Facts) -> Outcome:
