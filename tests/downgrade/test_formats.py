@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from schemas.checks.codes import CLEAR_REMOVED
+from schemas.entities.acls import ACLS
 from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
 from schemas.kraft.enums import DIRECTORY_MIGRATING
@@ -67,22 +68,30 @@ def test_formats_of_the_log_are_told_with_their_newest_record() -> None:
     configs = frame(
         [{"kraft_offset": offset, "resource_type": kind} for kind, offset in of_types], columns_of(CONFIGS.row_columns)
     )
+    acls = frame(
+        [{"kraft_offset": at, "operation": operation} for at, operation in ((25, "TWO_PHASE_COMMIT"), (26, "WRITE"))],
+        columns_of(ACLS.row_columns),
+    )
     cleared = [{"code": CLEAR_REMOVED, "place": f"offset {at}"} for at in (7, 31)]
     findings = frame([{"code": "CLEAR-ALL", "place": "offset 40"}, *cleared], columns_of(FINDINGS.columns))
-    (answer,) = formats_of_log(partitions, configs, findings)
+    (answer,) = formats_of_log(partitions, configs, acls, findings)
     assert {name: found for name, found in seen(answer, OF_KRAFT).items() if "_configs_" not in name} == {
         "directory_ids": Seen(2, "PARTITION records, offset 9"),
         "eligible_leader_replicas": Seen(0),
         "client_metrics_configs": Seen(0),
         "group_configs": Seen(2, "CONFIG records, offset 22"),
+        "two_phase_commit_acls": Seen(1, "ACCESS_CONTROL_ENTRY records, offset 25"),
         "clear_elr_after_removal": Seen(2, "CLEAR_ELR records, offset 31"),
     }
-    nothing = (partitions.clear(), configs.clear(), findings.clear())
+    nothing = (partitions.clear(), configs.clear(), acls.clear(), findings.clear())
     assert formats_of_log(*nothing) == []
-    (answer,) = formats_of_log(nothing[0], configs, nothing[2])
-    assert seen(answer, OF_KRAFT)["group_configs"].total == 2
-    (answer,) = formats_of_log(nothing[0], nothing[1], findings)
-    assert seen(answer, OF_KRAFT)["clear_elr_after_removal"].total == 2
+    for place, some, name, total in (
+        (1, configs, "group_configs", 2),
+        (2, acls, "two_phase_commit_acls", 1),
+        (3, findings, "clear_elr_after_removal", 2),
+    ):
+        (answer,) = formats_of_log(*nothing[:place], some, *nothing[place + 1 :])
+        assert seen(answer, OF_KRAFT)[name].total == total
 
 
 def test_configurations_are_told_by_the_release_that_they_came_with() -> None:
@@ -103,7 +112,8 @@ def test_configurations_are_told_by_the_release_that_they_came_with() -> None:
     ]
     partitions = frame([], columns_of(PARTITIONS.row_columns))
     findings = frame([], columns_of(FINDINGS.columns))
-    (answer,) = formats_of_log(partitions, frame(rows, columns_of(CONFIGS.row_columns)), findings)
+    acls, configs = frame([], columns_of(ACLS.row_columns)), frame(rows, columns_of(CONFIGS.row_columns))
+    (answer,) = formats_of_log(partitions, configs, acls, findings)
     found = {name: each.example for name, each in seen(answer, OF_KRAFT).items() if each.total and "_configs_" in name}
     assert found == {name: f"CONFIG records, offset {at}" for at, name in enumerate(of_types.values(), 1) if name}
 

@@ -564,6 +564,15 @@ def test_configurations_of_names_that_an_older_release_does_not_know(
     assert readiness(state, target).floor == BY_ID[name].reads_from
 
 
+@pytest.mark.parametrize(("target", "outcome"), [((4, 1), "safe"), ((4, 0), "loses"), ((3, 9), "loses")])
+def test_acls_of_an_operation_that_an_older_release_does_not_know(target: tuple[int, int], outcome: str) -> None:
+    """`StandardAcl.fromRecord` of 3.9.1 and 4.0.1 makes operation 15 UNKNOWN, `toRecord` writes 0, and DescribeAclsResponse throws."""
+    found = {**NOTHING, "two_phase_commit_acls": Seen(1, "ACCESS_CONTROL_ENTRY records, offset 9")}
+    judged = readiness(replace(KRAFT, release=(4, 2), finalised={"metadata.version": 21}, seen=found), target)
+    assert outcomes(judged, "TWO_PHASE_COMMIT (1)") == {outcome}
+    assert judged.verdict.value == outcome
+
+
 def test_clears_that_4_1_can_not_replay_block_the_way_to_it() -> None:
     """`TopicsDelta.replay` of 4.0.1 to 4.1.2 throws on them (seen in 4.1.0, S§8.4): a node that goes back does not start."""
     cleared = {"clear_elr_after_removal": Seen(1, "t (offset 9)")}

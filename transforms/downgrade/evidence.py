@@ -122,10 +122,12 @@ def _showing(znodes: pl.DataFrame, trace: Trace) -> pl.Series:
     return znodes["path"]
 
 
-def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame, findings: pl.DataFrame) -> list[dict[str, Any]]:
-    """The same of KRaft's formats, from silver rows of KRaft's partitions and configurations, and of findings; none without any."""
+def formats_of_log(
+    partitions: pl.DataFrame, configs: pl.DataFrame, acls: pl.DataFrame, findings: pl.DataFrame
+) -> list[dict[str, Any]]:
+    """The same of KRaft's formats, from silver rows of KRaft's partitions, configurations and ACLs, and of findings; none without any."""
     cleared = findings.filter(pl.col("code") == CLEAR_REMOVED)
-    if partitions.is_empty() and configs.is_empty() and cleared.is_empty():
+    if all(rows.is_empty() for rows in (partitions, configs, acls, cleared)):
         return []
     placed = pl.col("directories").list.eval(pl.element() != DIRECTORY_MIGRATING).list.any()
     held = pl.col("eligible_leader_replicas").list.len() > 0
@@ -135,6 +137,7 @@ def formats_of_log(partitions: pl.DataFrame, configs: pl.DataFrame, findings: pl
         "eligible_leader_replicas": ("PARTITION", partitions.filter(held)),
         "client_metrics_configs": ("CONFIG", configs.filter(of_type == "CLIENT_METRICS")),
         "group_configs": ("CONFIG", configs.filter(of_type == "GROUP")),
+        "two_phase_commit_acls": ("ACCESS_CONTROL_ENTRY", acls.filter(pl.col("operation") == "TWO_PHASE_COMMIT")),
     }
     counted: dict[str, tuple[str, int, Any]] = {
         name: (records, rows.height, rows["kraft_offset"].max()) for name, (records, rows) in having.items()

@@ -193,6 +193,15 @@ FORMATS: tuple[Format, ...] = (
     ),
     *_NEW_CONFIGS,
     Format(
+        "two_phase_commit_acls",
+        "ACLs for the operation TWO_PHASE_COMMIT",
+        (4, 1),
+        Effect.LOSES,
+        "older controllers do not know this operation: their next checkpoint has the ACLs without it, and until they are removed no "
+        "ACLs can be listed",
+        "ACCESS_CONTROL_ENTRY_RECORD: operation",
+    ),
+    Format(
         "cordoned_directories",
         "cordoned log directories",
         (4, 3),
@@ -342,6 +351,7 @@ OF_KRAFT = (
     "eligible_leader_replicas",
     "client_metrics_configs",
     "group_configs",
+    "two_phase_commit_acls",
     "clear_elr_after_removal",
     *OF_NEW_CONFIGS,
 )

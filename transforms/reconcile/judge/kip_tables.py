@@ -58,11 +58,13 @@ def questions(
     """
     answers = {"topic_formats": _topic_formats(tables["configs"])}
     if side is not None:
-        partitions, configs = (tables[name].filter(pl.col("source") == KRAFT) for name in ("partitions", "configs"))
+        partitions, configs, acls = (
+            tables[name].filter(pl.col("source") == KRAFT) for name in ("partitions", "configs", "acls")
+        )
         end = side.plan.leading.last_append_time
         if end is not None:
             answers["isr_audit"] = isr_audit(recent, partitions, configs, end, _WORST, capped_min_isr=capped_min_isr)
-        answers["kraft_formats"] = evidence.formats_of_log(partitions, configs, findings)
+        answers["kraft_formats"] = evidence.formats_of_log(partitions, configs, acls, findings)
     return answers
 
 
