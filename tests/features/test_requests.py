@@ -82,6 +82,29 @@ def test_dependencies_are_what_the_tool_prints() -> None:
             feature_dependencies([(name, level)], (4, 4))
 
 
+@pytest.mark.parametrize(
+    ("name", "level", "release", "line"),
+    [
+        ("kraft.version", 1, (4, 1), "kraft.version=1 requires:"),
+        ("kraft.version", 1, (4, 2), "kraft.version=1 has no dependencies."),
+        ("streams.version", 1, (4, 1), "streams.version=1 has no dependencies."),
+        ("share.version", 1, (4, 1), "share.version=1 has no dependencies."),
+        ("share.version", 2, (4, 3), None),
+        ("share.version", 1, (4, 0), None),
+        ("group.version", -1, (4, 4), None),
+    ],
+)
+def test_dependencies_are_those_of_the_tools_own_release(
+    name: str, level: int, release: tuple[int, int], line: str | None
+) -> None:
+    """The enums of 4.0.1 to 4.4.0: KRaftVersion of 4.1.0 still needs a level, ShareVersion of 4.3.1 has no 2."""
+    if line is None:
+        with pytest.raises(UnknownLevelError):
+            feature_dependencies([(name, level)], release)
+    else:
+        assert feature_dependencies([(name, level)], release)[0] == line
+
+
 def test_the_command_answers_without_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["features", "version-mapping", "--release-version", "4.3"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "metadata.version=30 (4.3)"

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, FEATURE_LEVELS, HIGHEST_LEVELS, KRAFT_VERSION
+from schemas.kraft.feature_levels import (
+    BY_FEATURE_LEVEL,
+    FEATURE_LEVELS,
+    HIGHEST_LEVELS,
+    KRAFT_VERSION,
+    STREAMS_VERSION,
+)
 from schemas.kraft.metadata_versions import (
     BY_LEVEL,
     BY_NAME,
@@ -100,6 +106,12 @@ def knows_name(release: Release, feature: str) -> bool:
     return feature == FEATURE_NAME or feature in HIGHEST_LEVELS.get(release_name(release), {})
 
 
+def has_level(release: Release, feature: str, level: int) -> bool:
+    """True for a level of the feature's enum in a release (`Feature.fromFeatureLevel`): 4.1 has streams.version 1, but runs it nowhere."""
+    unstable = (release, feature, level) == ((4, 1), STREAMS_VERSION, 1)
+    return unstable or 0 <= level <= (highest_of(release, feature) or 0)
+
+
 def is_known_level(feature: str, level: int) -> bool:
     """True for a level whose meaning is known: 0, or one that a release in the tables runs."""
     if feature == FEATURE_NAME:
@@ -142,8 +154,8 @@ def level_text(feature: str, level: int) -> str:
 
 
 def required_by(feature: str, level: int, release: Release) -> Mapping[str, int]:
-    """What a level needs besides (`FeatureVersion.dependencies`); that of kraft.version ended with 4.0."""
-    if feature == KRAFT_VERSION and level == 1 and release < (4, 1):
+    """What a level needs besides (`FeatureVersion.dependencies`); that of kraft.version ended with 4.1."""
+    if feature == KRAFT_VERSION and level == 1 and release < (4, 2):
         return {FEATURE_NAME: 21}
     known = BY_FEATURE_LEVEL.get((feature, level))
     return {} if known is None else known.requires

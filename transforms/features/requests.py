@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, HIGHEST_LEVELS
+from schemas.kraft.feature_levels import HIGHEST_LEVELS
 from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, is_known, level_name
 from transforms.features.levels import (
     MINIMUM_4X,
     Release,
     UnknownLevelError,
     defaults,
+    has_level,
     knows_name,
     latest_of,
     level_of,
@@ -69,7 +70,7 @@ def _dependencies(name: str, level: int, release: Release) -> list[str]:
         return [f"{name}={level} ({level_name(level)}) has no dependencies."]
     if not knows_name(release, name):
         raise UnknownLevelError(f"Unknown feature: {name}")
-    if level and (name, level) not in BY_FEATURE_LEVEL:
+    if not has_level(release, name, level):
         raise UnknownLevelError(f"No feature:{name} with feature level {level}")
     requires = required_by(name, level, release)
     if not requires:
