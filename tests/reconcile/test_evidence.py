@@ -280,13 +280,14 @@ def test_before_3_7_a_partition_may_need_more_members_than_replicas(version: str
     assert health.capped_min_isr is capped
 
 
-def test_a_broker_that_shuts_down_is_waited_for_unless_the_cluster_is_kraft() -> None:
+def test_a_broker_that_shuts_down_is_waited_for_until_the_migration_is_finalised() -> None:
     down = {
         **NOTHING_FOUND,
         "brokers": [broker(0, KRAFT, is_migrating_zk_broker=False, fenced=True, in_controlled_shutdown=True)],
     }
     assert FirstLook(given(), down).known().down == [0]
     assert FirstLook(given(ELECTED), down).known().down == []
+    assert FirstLook(given(*MIGRATING, state(95, 3)), down).known().down == [], "the gate upgrade counts it (UPG-02)"
 
 
 def test_facts_are_built_of_the_answers() -> None:

@@ -115,10 +115,10 @@ class FirstLook:
     def _down(self) -> list[int]:
         """Brokers that were shut down on purpose and are waited for.
 
-        A KRaft cluster is not waiting for a stopped broker's next step: what it lacks is reported, also if it was
-        stopped on purpose.
+        A KRaft cluster, also one that was finalised, is not waiting for a stopped broker's next step: what it lacks is
+        reported, also if it was stopped on purpose.
         """
-        if self.phase is Phase.KRAFT:
+        if self.phase in (Phase.KRAFT, Phase.FINALIZED):
             return []
         mine = [row for row in self.brokers if row["source"] == KRAFT]
         return [row["broker_id"] for row in mine if row["fenced"] and row["in_controlled_shutdown"]]
