@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from schemas.checks import KRAFT, Phase
-from schemas.checks.codes import CHURN, HEALED_ELECTION
+from schemas.checks.codes import CHURN, HEALED_ELECTION, UNDER_REPLICATED
 from schemas.report import Divergences, Gate
 from tests.reconcile.kraft_clusters import (
     LEVEL,
@@ -25,6 +26,7 @@ from tests.reconcile.kraft_clusters import (
     voter,
     voters,
 )
+from tests.reconcile.test_checks import finalized
 from transforms.properties import NodeProperties, NodeSettings, PropertyFiles
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, PartitionCounts, Quorum, Sample
@@ -240,3 +242,9 @@ def test_a_bootstrap_checkpoint_of_an_old_level_stops_4_0_0_alone(release: str, 
     """`BootstrapMetadata.fromRecords` throws on level 4 in the classes of 4.0.0, not in those of 4.0.1 to 4.4.0 (KAFKA-19192)."""
     copies = [copy(node, bootstrap_level=4) for node in (3000, 3001, 3002)]
     assert check(kraft(copies=copies, kafka_version=release), "FEAT-08")[0] == verdict
+
+
+@pytest.mark.parametrize("healthy", [finalized, kraft])
+def test_a_cluster_that_may_not_be_upgraded_is_not_clean(healthy: Callable[[], Facts]) -> None:
+    facts = replace(healthy(), findings={**(healthy().findings or {}), UNDER_REPLICATED: Sample(1, ("broker 2",))})
+    assert (verdict(healthy()), upgrade(facts).blocking, verdict(facts)) == ("clean", ["UPG-02"], "warnings")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.checks.check import IN_KRAFT
 from schemas.classes import DEFECTS, LAG
 from schemas.report import (
     ZNODE_ABSENT,
@@ -78,15 +79,15 @@ def verdict(
 
     Errors are defects, failed checks about the present, and a requested gate that is closed, which is any that is not `go`
     (`allow_unknown`: nor one that could not be judged or is of another phase). A start that is blocked while the controllers
-    wait for it is a warning: nothing is broken, but nothing will continue on its own; so is an upgrade of a KRaft cluster that
-    is blocked.
+    wait for it is a warning: nothing is broken, but nothing will continue on its own; so is an upgrade that is blocked, of a cluster
+    that was finalised or never migrated.
     """
     shut = bool(asked_of(gates, requested_gate, checks, allow_unknown=allow_unknown))
     if defects(summary) or shut or any(is_error(check, requested_gate) for check in checks):
         return ERRORS
     late = any(row.class_ == LAG and row.severity == "warning" for row in summary.rows)
     waiting = phase is Phase.WAITING and gates["start"].verdict == "no_go"
-    held_back = phase is Phase.KRAFT and gates["upgrade"].verdict == "no_go"
+    held_back = phase in IN_KRAFT and gates["upgrade"].verdict == "no_go"
     if late or waiting or held_back or any(check.verdict == WARN for check in checks):
         return WARNINGS
     return CLEAN
