@@ -546,6 +546,32 @@ def test_a_value_older_than_the_load_that_kraft_never_had_was_lost_by_the_load()
     assert one(before, TOLD).class_ == classes.LOAD_LOSS
 
 
+def test_a_block_that_kraft_wrote_in_an_earlier_migration_was_loaded_by_its_end() -> None:
+    """ZkMigrationClient.migrateProducerId takes block_end + 1 whoever wrote the block; the full sync then leaves it as it is."""
+    loaded, context = {"next_producer_id": 3000}, replace(TOLD, load=(30, 50))
+    row = differing(
+        "producer_ids",
+        {},
+        zk_row={"next_producer_id": 2000},
+        kraft_row=loaded,
+        zk_mzxid=300,
+        kraft_offset=45,
+        kraft_created_offset=45,
+        kraft_append_time=LOADED_AT,
+    )
+    assert list(classify(row, context)) == []
+    [found] = classify(row, replace(context, load=(50, 60)))
+    assert found.class_ == classes.FOREIGN_WRITE, "a value that did not come with the load was mirrored by its start"
+    [found] = classify({**row, "kraft_row": json.dumps({"next_producer_id": 5000})}, context)
+    assert found.class_ == classes.FOREIGN_WRITE
+    # The next block is not mirrored yet, and then lost.
+    taken = {**row, "kraft_row": json.dumps({"next_producer_id": 4000}), "kraft_offset": 105}
+    story = [version(45, loaded), version(105, {"next_producer_id": 4000})]
+    assert one({**taken, "versions": story}, context).class_ == classes.LAG
+    passed = replace(context, migration_offset=105, committed_end=120)
+    assert one({**taken, "versions": story[1:], "earlier": story}, passed).class_ == classes.LOST_WRITE
+
+
 def loaded_config(**values: Any) -> dict[str, Any]:
     return {**missing_config(), "kraft_offset": 30, "kraft_created_offset": 30, **values}
 

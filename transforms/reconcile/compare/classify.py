@@ -18,6 +18,7 @@ from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Clocks, Contex
 from transforms.reconcile.compare.differing import DifferingRow, WrittenAt, read, same
 from transforms.reconcile.compare.home import ancestors, homes
 from transforms.reconcile.compare.names import mangled, mangled_by_load
+from transforms.zookeeper.read.entities.producer_ids import BLOCK_WIDTH
 from transforms.zookeeper.zxids import hexadecimal
 
 __all__ = ["CLOCK_MARGIN_MS", "SEVERITIES", "Clocks", "Context", "Divergence", "Homes", "classify", "report_key"]
@@ -44,13 +45,30 @@ class Divergence:
 
 def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
     """Divergences of one row of `differing_rows`; nothing when the difference is only a tolerated one."""
-    row = read(raw, context.migration_offset, context.committed_end, context.history_from)
+    row = _as_loaded(read(raw, context.migration_offset, context.committed_end, context.history_from), context)
     if row.zk is not None and row.kraft is not None:
         yield from _cells(row, row.zk, row.kraft, context)
     elif row.zk is not None or row.kraft is not None:
         yield _missing(row, context)
     if row.has_tail:
         yield from _tail(row)
+
+
+def _as_loaded(row: DifferingRow, context: Context) -> DifferingRow:
+    """The row, with ZooKeeper's producer ids as the load took them (S§6).
+
+    A block that KRaft wrote is read by its start, as one that it mirrors. But the load begins behind every block, also one of an earlier
+    migration, and the full sync then leaves it (`ZkMigrationClient.migrateProducerId`, `KRaftMigrationZkWriter.handleProducerIdSnapshot`).
+    """
+    if row.entity.name != "producer_ids" or row.zk is None or context.load is None:
+        return row
+    first, last = context.load
+    behind = {"next_producer_id": row.zk["next_producer_id"] + BLOCK_WIDTH}
+    given = [(version.from_offset, version.row) for version in row.ever or ()]
+    if row.since is not None and row.at_migration is not None:
+        given.append((row.since, row.at_migration))
+    loaded = any(first <= offset <= last and value == behind for offset, value in given)
+    return replace(row, zk=behind) if loaded else row
 
 
 def _missing(row: DifferingRow, context: Context) -> Divergence:

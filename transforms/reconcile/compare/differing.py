@@ -39,7 +39,8 @@ class WrittenAt:
 class DifferingRow:
     """A differing row with its story up to M and up to the committed end.
 
-    `ever` is every value that KRaft gave the row up to M, in any of its lives; None if not all of them are known.
+    `since` is the offset of the record that gave it the value at M (`at_migration`). `ever` is every value that KRaft gave the row up to
+    M, in any of its lives; None if not all of them are known.
     """
 
     entity: Entity
@@ -58,6 +59,7 @@ class DifferingRow:
     comparable: bool
     created_offset: int | None = None
     ever: tuple[RowVersion, ...] | None = None
+    since: int | None = None
 
     @property
     def made_again(self) -> bool:
@@ -129,6 +131,7 @@ def read(
         comparable=raw["comparable"],
         created_offset=raw["kraft_created_offset"],
         ever=_ever(raw, migration_offset, history_from),
+        since=before[-1].from_offset if before else None if later else raw["kraft_offset"],
     )
 
 
