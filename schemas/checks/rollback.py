@@ -128,10 +128,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "RB-13",
-        "The rollback lost nothing that KRaft had",
+        "The rollback lost no change of KRaft's",
         (),
         frozenset({Phase.ROLLED_BACK}),
-        "Create the rows listed again with Kafka's tools if you still need them: KRaft had them, ZooKeeper never did.",
+        "Create the rows listed again with Kafka's tools if you still need them: KRaft had them, ZooKeeper never did. Remove again "
+        "those that KRaft had removed: in ZooKeeper they are still in effect.",
         "KIP-866, Rollback; S§7.5",
         severity="warning",
     ),

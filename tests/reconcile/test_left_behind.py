@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.reconcile.silver import kraft, tables, zk
+import json
+from collections.abc import Mapping
+
+from tests.reconcile.silver import kraft, tables, version, versions, zk
 from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.rules import VIOLATIONS
 
@@ -35,6 +38,7 @@ def test_what_a_rollback_left_behind() -> None:
                 kraft(**partition(1, 1), kraft_offset=105),
             ],
         ),
+        versions(),
         100,
     )
     assert found.schema == VIOLATIONS
@@ -47,4 +51,50 @@ def test_what_a_rollback_left_behind() -> None:
 
 
 def test_nothing_is_left_behind_where_nothing_came_late() -> None:
-    assert left_behind(tables(topics=[kraft(topic="a", kraft_offset=3)]), 100).is_empty()
+    assert left_behind(tables(topics=[kraft(topic="a", kraft_offset=3)]), versions(), 100).is_empty()
+
+
+def acl(principal: str) -> dict[str, str]:
+    return {
+        "resource_type": "TOPIC",
+        "resource_name": "orders",
+        "pattern_type": "LITERAL",
+        "principal": principal,
+        "host": "*",
+        "operation": "READ",
+        "permission": "ALLOW",
+    }
+
+
+def removed_acl(principal: str, offset: int) -> Mapping[str, object]:
+    return version("acls", json.dumps(acl(principal), separators=(",", ":")), offset, removed=True)
+
+
+def test_what_kraft_had_removed_is_there_again() -> None:
+    """A rollback takes an ACL, a credential or a topic back that KRaft removed after /migration's offset."""
+    found = left_behind(
+        tables(
+            acls=[
+                *(zk(**acl(f"User:{name}")) for name in ("bob", "eve", "dan")),
+                kraft(**acl("User:dan"), kraft_offset=50),
+            ],
+            topics=[zk(topic="old", topic_id="a"), zk(topic="made again", topic_id="new")],
+            partitions=[zk(topic="old", partition=0)],
+        ),
+        versions(
+            removed_acl("User:eve", 101),
+            # Before /migration's offset, or of one of two entries of the same content.
+            removed_acl("User:bob", 100),
+            removed_acl("User:dan", 102),
+            removed_acl("User:not there either", 103),
+            version("topics", '{"topic":"old"}', 104, '{"topic_id":"a"}', removed=True),
+            version("topics", '{"topic":"made again"}', 105, '{"topic_id":"old"}', removed=True),
+            version("partitions", '{"topic":"old","partition":0}', 104, removed=True),
+        ),
+        100,
+    )
+    assert set(found["code"]) == {"RB-13"}
+    assert found["text"].sort().to_list() == [
+        f"acls {json.dumps(acl('User:eve'), separators=(',', ':'))}, removed at offset 101",
+        'topics {"topic":"old"}, removed at offset 104',
+    ]

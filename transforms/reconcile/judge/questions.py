@@ -199,7 +199,7 @@ def second_questions(
         partitions = _of_deciding_side(given, tables["partitions"])
         answers["examples"] = queries.partitions_on(partitions, look.registered, _EXAMPLES).to_dicts()
     if look.rolled_back_from is not None:
-        answers["left_behind"] = samples(left_behind(tables, look.rolled_back_from))
+        answers["left_behind"] = samples(left_behind(tables, sides.row_versions, look.rolled_back_from))
     return answers
 
 
