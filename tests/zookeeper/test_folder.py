@@ -320,6 +320,22 @@ def test_several_clusters_in_one_ensemble(tmp_path: Path) -> None:
     assert paths == ["/", "/brokers", "/brokers/topics", "/brokers/topics/ofa"]
 
 
+def test_a_cluster_that_was_removed_since_the_snapshot_is_none(tmp_path: Path) -> None:
+    """As of a broker that was started with a wrong chroot, and of a cluster that is gone, until the next snapshot."""
+    nodes = [ROOT, *(Node(f"/old{path}") for path in ("", "/brokers", "/brokers/topics"))]
+    log = Log()
+    for name in ("/prod", "/wrong"):
+        for path in (name, f"{name}/brokers", f"{name}/brokers/topics"):
+            log.add(OpCode.CREATE, journal.create(path, None))
+    for name in ("/wrong", "/old"):
+        for path in (f"{name}/brokers/topics", f"{name}/brokers", name):
+            log.add(OpCode.DELETE, journal.string(path))
+    # Nothing of it was applied.
+    topics = (OpCode.CREATE, journal.create("/refused/brokers/topics", None))
+    log.add(OpCode.MULTI, journal.multi(topics, (OpCode.ERROR, journal.i32(-101))))
+    assert tree(written(tmp_path, nodes, log)).keys() == {"/", "/brokers", "/brokers/topics"}
+
+
 def test_what_is_no_folder_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ZooKeeperFolderError, match="no such folder"):
         tree(tmp_path / "nowhere")

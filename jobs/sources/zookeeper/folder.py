@@ -39,6 +39,7 @@ from transforms.zookeeper.storage.snapshot import (
 from transforms.zookeeper.storage.transactions import (
     DamagedError,
     Hole,
+    OpCode,
     TransactionLogError,
     ZkTransaction,
     read_transactions,
@@ -363,8 +364,14 @@ def _parsed(path: Path) -> tuple[list[ZkTransaction], list[str], Exception | Non
 
 
 def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[ZkTransaction]) -> str:
-    created = [operation.path for transaction in transactions for operation in transaction.operations]
-    found = chroots([*created, *(paths_ending(snapshot, MARK) if snapshot else ())])
+    marks = set(paths_ending(snapshot, MARK) if snapshot else ())
+    for transaction in transactions:
+        for operation in () if transaction.failed else transaction.operations:
+            if operation.type == OpCode.DELETE:
+                marks.discard(operation.path)
+            elif operation.path.endswith(MARK):
+                marks.add(operation.path)
+    found = chroots(marks)
     if len(found) > 1:
         names = ", ".join(repr(name or "/") for name in sorted(found))
         raise ZooKeeperFolderError(
