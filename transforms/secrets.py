@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from schemas.configs import LISTENER_PREFIX, MECHANISM_CONFIGS, READABLE
+from schemas.sensitive import PASSWORD_CONFIGS
 
 PREFIX = "hmac:"
 # A broker config that Kafka's PasswordEncoder encrypted: comparable with nothing, not even with itself rewritten.
@@ -56,3 +57,8 @@ def is_sensitive_config(name: str) -> bool:
         return True
     own = prefixed[1]
     return next((config for config in MECHANISM_CONFIGS if own.endswith(config)), own) not in READABLE
+
+
+def is_password_config(name: str) -> bool:
+    """Whether brokers encrypt a configuration in ZooKeeper (`DynamicBrokerConfig.isPasswordConfig`)."""
+    return name.endswith(PASSWORD_CONFIGS)

@@ -85,6 +85,23 @@ def test_old_and_new_encoder_secrets() -> None:
     assert not of(state_rows([wrong]), "configs")[0]["comparable"]
 
 
+@pytest.mark.parametrize("secrets", [(), ("encoder",)])
+def test_a_password_in_clear_text_is_none_that_a_broker_can_read(secrets: tuple[str, ...]) -> None:
+    """A controller without password.encoder.secret mirrors it so (`PasswordEncoder.NOOP`); brokers and a later load decode it."""
+
+    def read(name: str, value: str) -> tuple[list[str], object]:
+        data = json.dumps({"version": 1, "config": {name: value}}).encode()
+        rows = state_rows([znode_batch([znode("/config/brokers/1", data, Redactor(FINGERPRINT, secrets))])])
+        return codes(rows), of(rows, "configs")[0]["value"]
+
+    for name in ("ssl.key.password", "listener.name.x.plain.sasl.jaas.config"):
+        assert read(name, SECRET) == (["START-13"], FINGERPRINT.text(SECRET)), "it is still compared with KRaft's"
+    # Those are not encrypted: Kafka has a table of what it encrypts.
+    for name in ("plugin.setting", "ssl.key.password.file"):
+        assert read(name, SECRET) == ([], FINGERPRINT.text(SECRET))
+    assert read("ssl.key.password", "") == ([], "")
+
+
 @pytest.mark.parametrize(
     ("path", "config"),
     [

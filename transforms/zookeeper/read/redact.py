@@ -17,12 +17,15 @@ from typing import Any, NamedTuple
 from schemas.sensitive import SCRAM_SECRETS
 from schemas.zookeeper.paths import CONFIG_CHANGES_ROOT, CONFIG_ROOT, QUOTA_ROOTS, TOKENS_ROOT
 from schemas.zookeeper.tokens import TOKEN_FIELDS
-from transforms.secrets import CIPHERTEXT_PREFIX, Fingerprinter, is_sensitive_config
+from transforms.secrets import CIPHERTEXT_PREFIX, PREFIX, Fingerprinter, is_password_config, is_sensitive_config
 
 # A cell that could not be decoded although secrets were given: START-13, where plain ciphertext is only not comparable.
 UNDECODABLE_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "undecodable:hmac:")
 # A cell that was not decoded because its key takes too long to derive.
 COSTLY_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "costly:hmac:")
+# Before the fingerprint of a password that is not encrypted, as brokers encrypt all of them.
+CLEAR_MARK = "clear:"
+CLEAR_PREFIX = f"{CLEAR_MARK}{PREFIX}"
 NOT_UTF8 = "data is not UTF-8"
 # Where a znode may hold a secret; everything else is passed on as it is.
 SECRET_PLACES = (CONFIG_ROOT, TOKENS_ROOT)
@@ -120,7 +123,8 @@ class Redactor:
         # As in the log's reader: an empty text is not replaced, and ciphertext is not shown.
         if not value or (not is_sensitive_config(name) and "encryptedPassword" not in value):
             return value
-        return self._password(value)
+        masked = self._password(value)
+        return masked if is_password_config(name) else masked.removeprefix(CLEAR_MARK)
 
     def _stray(self, key: str, value: Any) -> Any:
         return value if key == "version" and isinstance(value, int) else self._mask(value)
@@ -139,7 +143,7 @@ class Redactor:
         from transforms.zookeeper.read import password_encoder  # noqa: PLC0415
 
         if password_encoder.parse(value) is None:
-            return self.fingerprint.text(value)
+            return CLEAR_MARK + self.fingerprint.text(value)
         rounds = password_encoder.rounds(value)
         for secret in self.encoder_secrets:
             if rounds > min(password_encoder.MOST_ROUNDS, self._rounds[0]):

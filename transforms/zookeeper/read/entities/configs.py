@@ -9,7 +9,7 @@ from typing import Any
 from schemas.zookeeper.paths import DEFAULT_ENTITY
 from transforms.secrets import CIPHERTEXT_PREFIX, is_sensitive_config
 from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, duplicate_keys, finding, parse_object
-from transforms.zookeeper.read.redact import COSTLY_PREFIX, UNDECODABLE_PREFIX
+from transforms.zookeeper.read.redact import CLEAR_MARK, CLEAR_PREFIX, COSTLY_PREFIX, UNDECODABLE_PREFIX
 
 _BROKER_ID = re.compile(r"[0-9]{1,10}")
 
@@ -49,21 +49,26 @@ def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[
         if not isinstance(value, str):
             problems.append(finding("START-13", znode.path, f"the value of '{name}' is not a string"))
             continue
-        if value.startswith(UNDECODABLE_PREFIX):
-            problems.append(finding("START-13", znode.path, f"'{name}' does not decode with the encoder secrets given"))
-        if value.startswith(COSTLY_PREFIX):
-            problems.append(
-                finding("CONFIG-COST", znode.path, f"'{name}' takes too long to decode: it is not compared")
-            )
+        problems.extend(_about(znode.path, name, value))
         yield StateRow(
             "configs",
             {
                 "resource_type": resource_type,
                 "resource_name": resource_name,
                 "config": name,
-                "value": value,
+                "value": value.removeprefix(CLEAR_MARK) if value.startswith(CLEAR_PREFIX) else value,
                 "sensitive": is_sensitive_config(name),
                 "comparable": not value.startswith((CIPHERTEXT_PREFIX, UNDECODABLE_PREFIX, COSTLY_PREFIX)),
             },
         )
     yield from problems
+
+
+def _about(path: str, name: str, value: str) -> Iterator[StateRow]:
+    """Yield what the redactor found out about a value that brokers encrypt."""
+    if value.startswith(CLEAR_PREFIX):
+        yield finding("START-13", path, f"'{name}' is in clear text: no broker can decode it")
+    if value.startswith(UNDECODABLE_PREFIX):
+        yield finding("START-13", path, f"'{name}' does not decode with the encoder secrets given")
+    if value.startswith(COSTLY_PREFIX):
+        yield finding("CONFIG-COST", path, f"'{name}' takes too long to decode: it is not compared")
