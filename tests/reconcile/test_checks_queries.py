@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -260,6 +261,24 @@ def test_what_is_known_of_a_cluster_decides_what_its_rows_break(found: dict[str,
     assert found["starting-elsewhere"]["DUR-07"] == [
         "TOPIC_RECORD of version 0 at offset 12 is before MIGRATION and outside the load, 8 to 11"
     ]
+
+
+def test_a_failover_does_not_make_a_request_old_that_came_after_the_load() -> None:
+    """Each leader claims ZooKeeper anew, and nobody has read or removed what a broker sent to the one before."""
+    made = {"before": LOADED_AT - 1, "near": LOADED_AT + 60_000, "since": LOADED_AT + 60_001}
+    rows = [
+        {"kind": "log_dir_event", "subject": name, "zk_path": f"/{name}", "zk_czxid": 650, "zk_mtime": time}
+        for name, time in made.items()
+    ]
+
+    def of(known: queries.Known) -> list[str]:
+        found = gathered({**ROWS, "admin_operations": rows}, (), ((), ()), known).rows()
+        return [row["text"] for row in found if row["code"] == "DUR-16"]
+
+    assert of(KNOWN) == ["log_dir_event of since (/since)"]
+    assert of(replace(KNOWN, claim=649)) == [f"log_dir_event of {name} (/{name})" for name in made]
+    assert of(replace(KNOWN, loaded_at=None)) == []
+    assert of(replace(KNOWN, claim=None)) == []
 
 
 def violations_of(code: str, *texts: str | None) -> pl.DataFrame:

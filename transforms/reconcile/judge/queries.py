@@ -10,6 +10,7 @@ import polars as pl
 from schemas.checks import KRAFT, ZOOKEEPER
 from schemas.checks.codes import TO_DECODE
 from transforms.frames import except_ids, json_of
+from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.judge import kraft_queries, operation_queries
 from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
@@ -185,9 +186,17 @@ def _admin_rules(known: Known) -> list[RowRule]:
         rules.append(RowRule("ISR-13", left, said("{} ({})", "subject", "zk_path")))
     if known.claim is not None:
         old = asked | kind.is_in(["isr_change", "log_dir_event"])
-        rules.append(RowRule("DUR-16", old & (czxid > known.claim), text))
+        rules.append(RowRule("DUR-16", old & _since_kraft_took_over(known), text))
         rules.append(RowRule("DUR-19", (kind == "delete_topic") & (czxid < known.claim), text))
     return rules
+
+
+def _since_kraft_took_over(known: Known) -> pl.Expr:
+    """By the newest claim's transaction; before it, which each failover moves, surely later than the load by two clocks."""
+    since = pl.col("zk_czxid") > known.claim
+    if known.loaded_at is None:
+        return since
+    return since | (pl.col("zk_mtime") > known.loaded_at + CLOCK_MARGIN_MS)
 
 
 def _removed_quotas(versions: pl.DataFrame, quotas: pl.DataFrame) -> pl.DataFrame:
