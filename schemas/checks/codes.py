@@ -6,6 +6,8 @@ from __future__ import annotations
 BROKER_REPLACED = "BROKER-REPLACED"
 # A broker configuration in ZooKeeper that is encrypted there and that the load decodes (START-15).
 TO_DECODE = "TO-DECODE"
+# A topic in the log before the load: an earlier leader's load, which was no transaction, ended halfway (START-06).
+HALF_LOADED = "HALF-LOADED"
 # Partitions by the broker they miss: the checks of leaders and in-sync replicas report their counts (START-16, START-21).
 OFFLINE_BY_BROKER = "OFFLINE-BY-BROKER"
 UNDER_REPLICATED = "UNDER-REPLICATED"

@@ -63,8 +63,8 @@ CHECKS: tuple[Check, ...] = (
         ("start",),
         WAITING,
         "Raise inter.broker.protocol.version on the brokers. Empty the controllers' log folders and format them with the "
-        "same metadata.version. Below 3.6-IV1 a load that dies stays half done. Below 3.5-IV2 the next checkpoint drops "
-        "SCRAM credentials, below 3.6-IV2 delegation tokens.",
+        "same metadata.version. Below 3.6-IV1 a load that dies stays half done: from 3.6 on the next one ends at its topics, before that "
+        "it stores its ACLs twice. Below 3.5-IV2 the next checkpoint drops SCRAM credentials, below 3.6-IV2 delegation tokens.",
         "KIP-866; MetadataVersion; KAFKA-17457; S§2.6",
     ),
     check(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
-from schemas.checks.codes import BROKER_REPLACED, CLEAR_REMOVED, ISR_ORDER, TO_DECODE, UNDER_REPLICATED
+from schemas.checks.codes import BROKER_REPLACED, CLEAR_REMOVED, HALF_LOADED, ISR_ORDER, TO_DECODE, UNDER_REPLICATED
 from schemas.report import CheckResult, DivergenceRow
 from tests.reconcile import between_runs, kraft_clusters
 from transforms.kraft.quorum import Checkpoint, CommittedEnd, LogCopy, committed_end, last_stable, plan_read
@@ -655,6 +655,13 @@ def test_what_the_load_needs_of_the_level(level: int, rows: dict[str, int], expe
     facts = replace(waiting(), features={"metadata.version": level})
     result = verdicts(replace(facts, counts={**facts.counts, **none, **of_zookeeper}))["START-06"]
     assert result.verdict == expected
+
+
+def test_a_load_that_ended_halfway_is_in_the_way_of_the_next_one() -> None:
+    """Without a transaction what was loaded stays: 3.6 and later end at its topics, and 3.5 stores its ACLs twice."""
+    assert verdicts(waiting())["START-06"].verdict == "pass"
+    halfway = replace(waiting(), findings={HALF_LOADED: ONE})
+    assert (verdicts(halfway)["START-06"].verdict, verdicts(halfway)["START-06"].violations) == ("fail", 1)
 
 
 def test_defects_that_harm_nothing_are_no_reason_to_wait() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from schemas.checks.codes import HALF_LOADED
 from tests.reconcile.planted import gathered, sides_of, table, trees_of
 from transforms.reconcile.judge import kraft_queries, queries
 from transforms.reconcile.judge.load import Load
@@ -59,6 +60,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "topics": [
         {"source": "zookeeper", "topic": "orders", "topic_id": "a"},
         {"source": "zookeeper", "topic": "without-id"},
+        {"source": "kraft", "topic": "half-loaded", "kraft_created_offset": 199},
+        {"source": "kraft", "topic": "being-loaded", "kraft_created_offset": 200},
     ],
     "partitions": [
         {**PARTITION, "topic": "healthy"},
@@ -257,6 +260,7 @@ def test_what_is_known_of_a_cluster_decides_what_its_rows_break(found: dict[str,
     assert not {"START-16", "RB-03", "DUR-07", "DUR-16", "SEC-02"} & found["nothing-known"].keys()
     assert found["starting-elsewhere"]["START-16"] != found["known"]["START-16"]
     assert "RB-03" not in found["further-on"], "an election has raised the epoch there"
+    assert HALF_LOADED not in found["further-on"], "the load is over"
     assert found["further-on"]["DUR-07"] == ["PARTITION_RECORD of version 1 at offset 95: the load writes version 0"]
     assert found["starting-elsewhere"]["DUR-07"] == [
         "TOPIC_RECORD of version 0 at offset 12 is before MIGRATION and outside the load, 8 to 11"
@@ -334,6 +338,10 @@ def test_texts_are_in_the_order_of_their_bytes_and_what_has_none_is_first() -> N
                 "PARTITION_RECORD of version 1 at offset 28: the load writes version 0",
                 "TOPIC_RECORD of version 0 at offset 15 is before MIGRATION and outside the load, 20 to 81",
             ],
+        ),
+        (
+            HALF_LOADED,
+            ["topic half-loaded is in the log since offset 199: the load of an earlier leader ended halfway"],
         ),
         ("DUR-16", ["isr_change of t-0 (/isr_change_notification/1)"]),
         (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from schemas.checks import KRAFT, ZOOKEEPER
-from schemas.checks.codes import TO_DECODE
+from schemas.checks.codes import HALF_LOADED, TO_DECODE
 from transforms.frames import except_ids, json_of
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.judge import kraft_queries, operation_queries
@@ -68,7 +68,7 @@ def violations(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.
     yield from _of_findings(tables["findings"])
     yield operation_queries.dead_letters(judged, tables["configs"])
     yield from kraft_queries.violations(judged, tables["configs"], tables.get("isr_history"), known.health)
-    yield broken(tables["topics"], [RowRule("START-03", _zookeeper() & pl.col("topic_id").is_null(), pl.col("topic"))])
+    yield broken(tables["topics"], _topic_rules(known))
 
 
 def _zookeeper() -> pl.Expr:
@@ -77,6 +77,20 @@ def _zookeeper() -> pl.Expr:
 
 def _kraft() -> pl.Expr:
     return pl.col("source") == KRAFT
+
+
+def _topic_rules(known: Known) -> list[RowRule]:
+    rules = [RowRule("START-03", _zookeeper() & pl.col("topic_id").is_null(), pl.col("topic"))]
+    if known.starting and known.epoch_start is not None:
+        # The load that runs now is the newest leader's.
+        earlier = _kraft() & (pl.col("kraft_created_offset") < known.epoch_start)
+        text = said(
+            "topic {} is in the log since offset {}: the load of an earlier leader ended halfway",
+            "topic",
+            "kraft_created_offset",
+        )
+        rules.append(RowRule(HALF_LOADED, earlier, text))
+    return rules
 
 
 def _of_partitions(partitions: pl.DataFrame, known: Known) -> Iterator[pl.DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
-from schemas.checks.codes import OFFLINE_BY_BROKER, TO_DECODE, UNDER_REPLICATED
+from schemas.checks.codes import HALF_LOADED, OFFLINE_BY_BROKER, TO_DECODE, UNDER_REPLICATED
 from schemas.kraft.metadata_versions import level_name
 from schemas.zookeeper.findings import STOP_THE_FULL_SYNC, STOP_THE_LOAD
 from transforms.kraft.release import before
@@ -83,8 +83,10 @@ def _controllers(facts: Facts) -> Outcome:
 
 
 def _level(facts: Facts) -> Outcome:
-    """START-06."""
-    level = facts.level
+    """START-06. What a load without a transaction left stays in the log, and the next one writes it again."""
+    level, halfway = facts.level, facts.found(HALF_LOADED)
+    if halfway.total:
+        return sampled(halfway)
     if level is None:
         return unknown("the log has no metadata.version")
     users, tokens = facts.rows_in_zookeeper("scram_credentials"), facts.rows_in_zookeeper("delegation_tokens")
