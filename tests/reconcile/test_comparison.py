@@ -27,6 +27,7 @@ from transforms.reconcile.judge.evidence import with_differences
 from transforms.reconcile.judge.facts import Sample
 from transforms.reconcile.judge.gates import run_checks
 from transforms.report.comparison import NOTHING, ReportRequest, comparison, divergence_row, shown
+from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES
 
 LOADED_AT = 1_000_000
 CONTEXT = Context(
@@ -118,6 +119,47 @@ def test_rows_are_classified_followed_and_told_and_ciphertext_is_left_out() -> N
     assert text.startswith("lost_write: configs ")
     again = comparison(as_json(compared(previous=found.rows).answers), 10)
     assert again.summary.by_status == {"persisting": 2}
+
+
+@pytest.mark.parametrize(
+    ("path", "unread"),
+    [
+        ("/config/users/alice", {"credentials"}),
+        ("/config/users", {"credentials"}),
+        ("/brokers/topics/orders/partitions/0/state", {"partitions"}),
+        ("/brokers/topics/orders/partitions", {"partitions"}),
+        ("/brokers/topics/made", {"topics"}),
+        ("/config/users/alice/clients", set()),
+    ],
+)
+def test_what_could_not_be_read_in_zookeeper_is_not_lost(path: str, unread: set[str]) -> None:
+    """CAP-07 tells of the znodes. An identity that may not read credentials has not lost them."""
+    known = {"kraft_offset": 60, "kraft_created_offset": 40, "kraft_append_time": LOADED_AT + 5}
+    assigned = {"topic": "orders", "partition": 0, "replicas": [0], "adding_replicas": [], "removing_replicas": []}
+    state = {"isr": [0], "leader": 0, "leader_epoch": 0, "leader_recovery_state": 0}
+    rows = tables(
+        scram_credentials=[kraft(user="alice", mechanism="SCRAM-SHA-256", salt="hmac:1", **known)],
+        partitions=[
+            zk(**assigned, zk_mzxid=500, zk_path="/brokers/topics/orders"),
+            kraft(**assigned, **state, **known),
+        ],
+        topics=[kraft(topic="made", topic_id="x", **known)],
+    )
+
+    def lost(*znodes: dict[str, object]) -> set[str]:
+        shown = frame(znodes, columns_of(ZK_ZNODES.columns, "cluster", "run_id", "data"))
+        found = compare(
+            Inputs(rows, versions(), shown, FIRST, lambda keys: versions()), CONTEXT, Ends(110, 110), "r", 10
+        )
+        return {name.removeprefix("scram_") for name in found.rows["entity"]}
+
+    every = lost({"path": "/config/users", "mzxid": 1, "num_children": 0})
+    assert every == {"credentials", "partitions", "topics"}
+    denied = {"path": path, "problem": "NoAuth: the znode may not be read with this identity"}
+    assert lost(denied) == every - unread
+    assert lost({"path": path, "mzxid": 1}, denied) == every - unread, "its children could not be listed"
+    assert lost({**denied, "mzxid": 1, "data_length": MAX_ZNODE_BYTES + 1, "problem": "too large"}) == every - unread
+    assert lost({**denied, "mzxid": 1, "data_length": 5, "problem": "data is not UTF-8"}) == every
 
 
 def test_what_is_gone_is_resolved_and_listed_apart() -> None:

@@ -81,6 +81,8 @@ def _missing(row: DifferingRow, context: Context) -> Divergence:
 
 
 def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
+    if _is_unread(row, None, context):
+        return _unread()
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
     unmirrored = _unmirrored(row, None, context)
@@ -214,6 +216,8 @@ def _cells(
 def _cell(row: DifferingRow, column: str, zk: Any, kraft: Any, context: Context) -> tuple[str, str]:
     if not row.comparable:
         return classes.NOT_COMPARABLE, "at least one side holds ciphertext"
+    if zk is None and _is_unread(row, column, context):
+        return _unread()
     if column == "isr" and _same_members(zk, kraft):
         return classes.IN_SYNC, "the same in-sync replicas, in another order"
     if _pending_delete(row, context):
@@ -339,6 +343,19 @@ def _before_the_log(context: Context) -> tuple[str, str]:
         f"undecidable, late or lost: {begins}. The log of a controller that reaches back to offset "
         f"{context.migration_offset} would show which"
     )
+
+
+def _is_unread(row: DifferingRow, column: str | None, context: Context) -> bool:
+    """The znode that would hold it, or one above, could not be read. `column` is a cell that ZooKeeper lacks, None the whole row."""
+    places = homes(row.entity.name, row.key)
+    if not places or not context.unread:
+        return False
+    place = places[-1] if column is None else places[0]
+    return place in context.unread or any(above in context.unread for above in ancestors(place))
+
+
+def _unread() -> tuple[str, str]:
+    return classes.NOT_COMPARABLE, "its znode could not be read"
 
 
 def _pending_delete(row: DifferingRow, context: Context) -> bool:

@@ -23,6 +23,7 @@ from transforms.reconcile.compare.divergences import divergences, followed, list
 from transforms.reconcile.compare.places import Doubtful, doubtful, look_up
 from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, counted_matches, marked
 from transforms.reconcile.compare.writers import removed_whole
+from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES
 
 # The known history of rows up to `/migration`'s offset (inclusive) in all their lives: from their (entity, canonical key) to
 # ROW_VERSION_COLUMNS rows, one for each record on a row.
@@ -88,12 +89,19 @@ def classified(differing: pl.DataFrame, context: Context, znodes: pl.DataFrame, 
     Rows that seem lost are examined twice: all values that KRaft ever gave them, and the places in the tree where ZooKeeper
     should have them, show what else wrote or removed them.
     """
+    context = replace(context, unread=_unread(znodes))
     current = divergences(differing, context)
     lost = doubtful(current)
     if not lost.keys:
         return current
     looked = _looked_up(lost, context, znodes)
     return divergences(with_earlier(differing, versions(sorted(lost.keys))), looked)
+
+
+def _unread(znodes: pl.DataFrame) -> frozenset[str]:
+    """Znodes whose data, or list of children, could not be read: without a stat, or too large. Of others the text alone is odd."""
+    unread = pl.col("problem").is_not_null() & (pl.col("mzxid").is_null() | (pl.col("data_length") > MAX_ZNODE_BYTES))
+    return frozenset(znodes.filter(unread)["path"])
 
 
 def _looked_up(lost: Doubtful, context: Context, znodes: pl.DataFrame) -> Context:

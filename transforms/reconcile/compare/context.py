@@ -79,6 +79,7 @@ class Context:
 
     `after_load` is a transaction after the load, if the claim before it is not known any more (`load_claim`).
     `removed` are znodes that somebody removed with all that was below them: of topics, and folders that Kafka never removes.
+    `unread` are znodes that could not be read (CAP-07): what they and those below them hold is unknown.
     `load` are the first and last offset of the load, `load_claim` the claim before it if none came since.
     `history_from` is the offset from which on the log is complete (None: unknown). `transactions_known` is true when
     ZooKeeper's transaction logs were read from the claim on, without a hole: then every write outside `foreign_zxids` is KRaft's.
@@ -95,6 +96,7 @@ class Context:
     foreign_zxids: frozenset[int] = frozenset()
     foreign_paths: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
     claim_zxid: int | None = None
     limits: Limits = field(default_factory=Limits)
     homes: Homes = field(default_factory=Homes)
