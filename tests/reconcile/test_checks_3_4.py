@@ -168,10 +168,3 @@ def test_a_load_that_was_aborted_twice_does_not_end() -> None:
     assert judge_gates(run_checks(twice), twice)["start"].verdict == "no_go"
     loaded = replace(dual_write(), transactions=aborted_loads(2))
     assert check(loaded, "START-22").verdict == "not_applicable", "a later load ended"
-
-
-def test_topics_in_a_log_that_waits_are_those_of_a_load_that_did_not_end() -> None:
-    """Below the level of transactions; a 3.4 that waits writes no state before its load (S§4.3)."""
-    counts = {**waiting().counts, "topics": {"zookeeper": 3, "kraft": 2}}
-    half = replace(waiting(), counts=counts, features={"metadata.version": 12})
-    assert "2 topics of a load that has not ended" in check(half, "START-22").evidence[0]

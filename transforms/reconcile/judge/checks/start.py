@@ -220,21 +220,15 @@ def _mirrored_kinds(facts: Facts) -> Outcome:
 
 
 def _no_load_broke_off(facts: Facts) -> Outcome:
-    """START-22. A load that fails stops its controller, and the next leader aborts and repeats it: one may be a failover alone.
-
-    Before transactions what was loaded stays, whether the load still runs or broke off.
-    """
-    if before(facts.kafka_version, 3, 5):
-        return not_applicable("Kafka 3.4 records each load that it begins: DUR-08 judges them")
+    """START-22. A load that fails stops its controller, and the next leader aborts and repeats it: one may be a failover alone."""
     transactions = facts.transactions.transactions if facts.transactions else ()
     aborted = [each.begin_inclusive for each in transactions if each.name == LOAD and each.outcome == "abort"]
     problems = [
         f"the load that began at offset {offset} was aborted, and nothing of it is in effect: the controller that loaded was gone"
         for offset in aborted
     ]
-    topics = facts.rows_in_kraft("topics")
-    if topics and not aborted:
-        problems.append(f"the log holds {topics} topics of a load that has not ended: it still runs, or broke off")
+    if not problems and (facts.level or 0) < TRANSACTIONS_LEVEL:
+        return not_applicable("below metadata.version 3.6-IV1 a load is no transaction: START-06 judges what one left")
     return found(problems, tolerable=len(problems) < 2)
 
 
