@@ -21,6 +21,7 @@ from schemas.examined import FEED
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from tests.captures import capture
 from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
+from tests.pipeline.logs import writable_copy
 from transforms.examination.answers import COMPARED, FIRST, KEEPING, SECOND
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, INDEX, MEMORY, ROWS
 from transforms.examination.memory import Memory
@@ -96,6 +97,25 @@ def left() -> tuple[Outcome, Left]:
     first = Files(LOST).examined()
     assert {row["class"] for row in first.rows(DIVERGENCES.full_name)} == {"lost_write"}
     return first, left_by(first)
+
+
+def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path) -> None:
+    """A controller that starts with it cuts its log off there (`LogLoader.recoverLog`) and loses records that it has acknowledged."""
+    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
+    plan = Files(folder).found.plan
+    assert plan is not None
+    other = next(node for node in (3000, 3001, 3002) if node != plan.leading.controller_id)
+    segment = folder / "kraft" / str(other) / "__cluster_metadata-0" / "00000000000000000000.log"
+    content = bytearray(segment.read_bytes())
+    content[9_000] ^= 0xFF
+    segment.write_bytes(bytes(content))
+    files = Files(folder)
+    outcome = files.examined()
+    facts = facts_of(files.given(), outcome.answers[FIRST], outcome.answers[SECOND], PropertyFiles()).facts
+    [check] = [each for each in run_checks(facts) if each.id == "CAP-02"]
+    assert check.verdict == "fail"
+    assert f"controller {other}, {segment.name} at byte" in check.evidence[0]
+    assert {row["class"] for row in outcome.rows(DIVERGENCES.full_name)} == set(), "its records are not read twice"
 
 
 def epochs_check(files: Files, outcome: Outcome) -> tuple[str, list[str]]:

@@ -54,13 +54,17 @@ class KraftSourceError(ValueError):
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """One `.log` file; `ranges` cut it along batches for parallel reading, `location` is where workers read it."""
+    """One `.log` file; `ranges` cut it along batches for parallel reading, `location` is where workers read it.
+
+    It is `damaged` if something before its last batch is missing or broken; what a running controller has not finished is after it.
+    """
 
     path: Path
     size: int
     next_offset: int | None
     ranges: tuple[ByteRange, ...]
     location: str
+    damaged: bool = False
 
 
 @dataclass(frozen=True)
@@ -298,7 +302,9 @@ def _segments(
             continue
         if scan.first_offset is not None and scan.first_offset != base:
             notes.append(f"{path.name} begins with offset {scan.first_offset}, not with the one it is named after")
-        files.append(SegmentFile(path, scan.size, scan.next_offset, tuple(scan.ranges), str(path)))
+        gap = scan.first_offset is not None and previous.next_offset not in (None, scan.first_offset)
+        damaged = gap or scan.intact_bytes + scan.torn_bytes < scan.size
+        files.append(SegmentFile(path, scan.size, scan.next_offset, tuple(scan.ranges), str(path), damaged))
         scans.append(scan)
         if scan.next_offset is not None:
             previous = Continuation(0, scan.next_offset, scan.last_epoch)

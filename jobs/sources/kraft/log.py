@@ -68,19 +68,27 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows are wanted. Rows about damage without an offset are always among them."""
+    """Which rows are wanted. Rows about damage without an offset are always among them; with `damage_only`, no others are."""
 
     from_offset: int | None = None
     to_offset: int | None = None
     include_control: bool = True
+    damage_only: bool = False
 
 
 EVERYTHING = Selection()
+DAMAGE = Selection(damage_only=True)
 
 
 def plan_log(copy: ScannedCopy, selection: Selection = EVERYTHING) -> list[ReadTask]:
     """List the byte ranges of a copy's segments that can hold wanted offsets, in log order."""
     return [task for segment in copy.segments for task in _plan_segment(segment, copy.controller_id, selection)]
+
+
+def plan_damage(copy: ScannedCopy) -> list[ReadTask]:
+    """List the byte ranges of a copy's damaged segments."""
+    damaged = (segment for segment in copy.segments if segment.damaged)
+    return [task for segment in damaged for task in _plan_segment(segment, copy.controller_id, DAMAGE)]
 
 
 def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
@@ -155,6 +163,8 @@ def _select(batch: pa.RecordBatch, selection: Selection) -> Iterator[pa.RecordBa
     if not selection.include_control:
         data = pc.or_(pc.invert(pc.fill_null(batch.column("control"), False)), pc.is_valid(batch.column("problem")))
         keep = data if keep is None else pc.and_(keep, data)
+    if selection.damage_only:
+        keep = pc.is_valid(batch.column("problem"))
     chosen = batch if keep is None else batch.filter(keep)
     if chosen.num_rows:
         yield chosen
