@@ -25,7 +25,16 @@ from jobs.runtime.workers import failure, in_workers, unreadable, with_columns
 from jobs.settings import Settings, controllers_risk
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
-from jobs.sources.kraft.log import DAMAGE, ReadTask, Selection, plan_checkpoint, plan_damage, plan_log, read_records
+from jobs.sources.kraft.log import (
+    DAMAGE,
+    ReadTask,
+    Selection,
+    plan_checkpoint,
+    plan_damage,
+    plan_damaged_start,
+    plan_log,
+    read_records,
+)
 from jobs.sources.remote import RemoteError, is_remote, local_path
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_RECORD_COLUMNS, ZK_ZNODES
 from schemas.zookeeper.trees import BARRIER, TREE
@@ -239,10 +248,11 @@ def _chosen(copy: ScannedCopy, plan: ReadPlan | None, start: int) -> dict[str, i
 
 
 def _work(found: Copies, start: int) -> Iterator[Work]:
-    """What to read from offset `start` on: the plan's slices and every complete snapshot once, and of the other copies the damage.
+    """What to read from offset `start` on: the plan's slices and every complete snapshot once, and of all else the damage.
 
-    A controller that starts with damage in its log cuts the log off there (`LogLoader.recoverLog`). Without a plan, all of the
-    damaged copies are read, for their findings.
+    A controller that starts with damage in its log cuts the log off there (`LogLoader.recoverLog`); with damage in its newest
+    snapshot it ends, or knows a part of it (`RecordsIterator`). Without a plan, all of the damaged copies are read, for their
+    findings.
     """
     by_location = {copy.location: copy for copy in found.copies}
     if found.plan is None:
@@ -254,8 +264,8 @@ def _work(found: Copies, start: int) -> Iterator[Work]:
         yield from ((task, selection) for task in plan_log(by_location[piece.location], selection))
     used = {piece.location for piece in found.plan.slices}
     for copy in found.copies:
-        if copy.location not in used:
-            yield from ((task, DAMAGE) for task in plan_damage(copy))
+        damaged = [*([] if copy.location in used else plan_damage(copy)), *plan_damaged_start(copy)]
+        yield from ((task, DAMAGE) for task in damaged)
     read: set[tuple[int, int]] = set()
     for copy in found.copies:
         for checkpoint in copy.checkpoints:

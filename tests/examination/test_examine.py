@@ -17,6 +17,7 @@ from polars.testing import assert_frame_equal
 from jobs.evidence.feed import each_cluster
 from jobs.run.cluster_pass import FEW_ROWS, passing
 from jobs.sinks.parquet import NewFiles
+from schemas.bronze import QUARANTINE
 from schemas.examined import FEED
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from tests.captures import capture
@@ -116,6 +117,22 @@ def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path
     assert check.verdict == "fail"
     assert f"controller {other}, {segment.name} at byte" in check.evidence[0]
     assert {row["class"] for row in outcome.rows(DIVERGENCES.full_name)} == set(), "its records are not read twice"
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_a_damaged_checkpoint_that_a_controller_starts_from_is_damage(tmp_path: Path, *, ahead: int) -> None:
+    """It reads a wrong checksum and ends (`RecordsIterator.readBatch`), or a checkpoint that is cut off, and knows a part."""
+    folder = writable_copy(capture("3.9.1", "8"), tmp_path / "capture")
+    [path] = (folder / "kraft" / "3001" / "__cluster_metadata-0").glob("*.checkpoint")
+    newer = path.with_name(f"{488 + ahead:020}-0000000002.checkpoint")
+    newer.write_bytes(path.read_bytes()[:-75])
+    files = Files(folder)
+    outcome = files.examined()
+    facts = facts_of(files.given(), outcome.answers[FIRST], outcome.answers[SECOND], PropertyFiles()).facts
+    [check] = [each for each in run_checks(facts) if each.id == "CAP-02"]
+    assert check.verdict == "fail"
+    assert f"controller 3001, {newer.name} at byte" in check.evidence[0]
+    assert {row["file"] for row in outcome.rows(QUARANTINE.full_name)} == {newer.name}
 
 
 def epochs_check(files: Files, outcome: Outcome) -> tuple[str, list[str]]:

@@ -91,6 +91,12 @@ def plan_damage(copy: ScannedCopy) -> list[ReadTask]:
     return [task for segment in damaged for task in _plan_segment(segment, copy.controller_id, DAMAGE)]
 
 
+def plan_damaged_start(copy: ScannedCopy) -> list[ReadTask]:
+    """The one task that reads the snapshot file that a controller starts from, if it is incomplete (`KafkaMetadataLog.latestSnapshot`)."""
+    newest = max(copy.checkpoints, key=lambda file: (file.epoch, file.offset), default=None)
+    return [] if newest is None or newest.complete else plan_checkpoint(copy, newest)
+
+
 def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
     """List the byte ranges of a single file: a `.checkpoint`, or anything else as a segment.
 
@@ -146,7 +152,8 @@ def read_records(
                 "in it? Run again when that has ended"
             )
         if task.origin.checkpoint_offset is not None:
-            yield from decode_checkpoint(data, task.origin, masking)
+            for batch in decode_checkpoint(data, task.origin, masking):
+                yield from _select(batch, DAMAGE if selection.damage_only else EVERYTHING)
         else:
             for batch in decode_segment(data, task.origin, masking, task.continuation):
                 yield from _select(batch, selection)
