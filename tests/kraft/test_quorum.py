@@ -288,6 +288,14 @@ def test_a_voters_own_disk_counts_beside_its_copy_of_another_one() -> None:
     )
 
 
+def test_of_two_copies_of_one_controller_the_longer_one_is_its_log() -> None:
+    old, new = replace(copy(1, 0, 40, ((1, 0),)), location="/z/old"), copy(1, 0, 120, ((1, 0),))
+    copies = [new, copy(2, 0, 110, ((1, 0),)), old]
+    plan = plan_read(copies)
+    assert committed_end(copies, plan, None, None).end_exclusive == 110
+    assert ends_of_voters(copies, plan) == {1: 120, 2: 110}
+
+
 def test_copies_that_no_file_names_are_used_and_told_by_their_folders() -> None:
     leading, other = copy(None, 0, 120, ((1, 0), (3, 100))), replace(copy(None, 0, 130, ((1, 0),)), location="/logs/b")
     other = replace(other, checkpoints=(Checkpoint("x", 90, 1, True),))

@@ -735,6 +735,16 @@ def test_a_log_does_not_go_on_because_of_a_copy_that_nothing_is_read_of(previous
     assert verdict("LOG-04", facts).verdict == expected
 
 
+def test_a_voters_own_disk_is_found_beside_an_old_copy_of_another_one() -> None:
+    old = copy(NODES[0], location="/logs/old", directory_id="disk-before")
+    assert verdict("QRM-03", kraft(copies=[*kraft().copies, old])).verdict == "pass"
+    *others, _ = kraft().copies
+    wrong = kraft(copies=[*others, copy(NODES[-1], directory_id="disk-before")])
+    assert verdict("QRM-03", wrong).evidence == [
+        f"voter {NODES[-1]} has directory id disk-of-{NODES[-1]}, its meta.properties disk-before"
+    ]
+
+
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT])
 @pytest.mark.parametrize(
     "code",

@@ -323,13 +323,12 @@ def copies_of_observers(copies: Sequence[LogCopy], plan: ReadPlan | None) -> lis
 
 
 def ends_of_voters(copies: Sequence[LogCopy], plan: ReadPlan | None) -> dict[int, int]:
-    """Log end (exclusive) by controller: as the leader reported it last, otherwise that of the controller's copy."""
+    """Log end (exclusive) by controller: as the leader reported it last, otherwise that of the controller's longest copy."""
     observers = copies_of_observers(copies, plan)
-    ends = {
-        copy.controller_id: copy.end
-        for copy in copies
-        if copy.has_log and copy.controller_id is not None and copy not in observers
-    }
+    ends: dict[int, int] = {}
+    for copy in copies:
+        if copy.has_log and copy.controller_id is not None and copy not in observers:
+            ends[copy.controller_id] = max(copy.end, ends.get(copy.controller_id, 0))
     fetched = [copy for copy in copies if copy.fetched_at is not None]
     newest = max(fetched, key=lambda copy: copy.fetched_at or 0, default=None)
     return ends if newest is None else {**ends, **dict(newest.voter_ends)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from schemas.checks import KRAFT
@@ -147,17 +148,20 @@ def _minutes(facts: Facts, row: Mapping[str, object]) -> int | None:
 
 
 def _directory_ids(facts: Facts) -> Outcome:
-    """QRM-03. A voter taken over from a static quorum may have no directory id yet (the zero id)."""
+    """QRM-03, by any copy of a voter. One taken over from a static quorum may have no directory id yet (the zero id)."""
     if facts.quorum is None:
         return unknown("the log's control records were not read")
-    copies = {copy.controller_id: copy.directory_id for copy in facts.copies if copy.directory_id is not None}
+    copies: dict[int | None, list[str]] = defaultdict(list)
+    for copy in facts.copies:
+        if copy.directory_id is not None:
+            copies[copy.controller_id].append(copy.directory_id)
     compared = [voter for voter in facts.quorum.voters if voter.voter_id in copies and voter.directory_id != MIGRATING]
     if not compared:
         return not_applicable("the voters have no directory ids, or no copy has its meta.properties")
     return found(
-        f"voter {voter.voter_id} has directory id {voter.directory_id}, its meta.properties {copies[voter.voter_id]}"
+        f"voter {voter.voter_id} has directory id {voter.directory_id}, its meta.properties {', '.join(copies[voter.voter_id])}"
         for voter in compared
-        if voter.directory_id != copies[voter.voter_id]
+        if voter.directory_id not in copies[voter.voter_id]
     )
 
 
