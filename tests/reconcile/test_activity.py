@@ -42,3 +42,10 @@ def test_records_of_earlier_runs_are_in_no_snapshot_either() -> None:
     assert verdict(NEWEST, week) == "warn"
     assert verdict([], week) == "warn"
     assert verdict([], None) == "pass"
+
+
+def test_controllers_that_were_stopped_made_no_snapshot_meanwhile() -> None:
+    """A node that starts counts from its start (`SnapshotGenerator`), and an older record is in no snapshot for up to an hour."""
+    night = {**NEWEST[0], "type": "LEADER_CHANGE", "leaderless": 9 * HOUR}
+    assert verdict([*NEWEST, night], NOW - 10 * HOUR) == "pass"
+    assert verdict([*NEWEST, night], NOW - 12 * HOUR) == "warn"

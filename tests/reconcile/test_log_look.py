@@ -76,6 +76,21 @@ def test_records_of_the_log_are_counted_by_type(at_once: int) -> None:
     assert [(row["below"], row["behind"]) for row in without] == [(None, None), (None, None)]
 
 
+@AT_ONCE
+def test_the_time_without_a_leader_ends_with_its_election(at_once: int) -> None:
+    times = [
+        ("NO_OP_RECORD", 10),
+        ("LEADER_CHANGE", 40),
+        ("NO_OP_RECORD", 90),
+        ("LEADER_CHANGE", 95),
+        ("LEADER_CHANGE", 94),
+    ]
+    log = [record(offset, kind, append_time=time) for offset, (kind, time) in enumerate(times)]
+    for checkpoint, told in ((None, 35), (1, 35), (2, 5), (4, 0)):
+        rows = look(log, at_once, checkpoint=checkpoint).answers()["activity"]
+        assert sum(row["leaderless"] for row in rows) == told
+
+
 def test_only_registrations_of_the_last_hour_count_as_restarts() -> None:
     times = {1: 0, 2: HOUR, 3: HOUR + 1, 4: 2 * HOUR}
     log = [registration(offset, 7, "i", append_time=0) | {"append_time": time} for offset, time in times.items()]

@@ -157,7 +157,8 @@ class LogActivity:
     of the newest record below it, or of the oldest one from it on that an earlier run has read, `bytes_behind` the size of
     the records from it on; None without one. `by_type` counts
     the records. `unproved` changes of metadata are not proved
-    committed, the first of them appended at `unproved_since_ms` (None without any).
+    committed, the first of them appended at `unproved_since_ms` (None without any). `leaderless_ms` is how long there was no
+    leader since that checkpoint.
     """
 
     first_time_ms: int
@@ -169,6 +170,7 @@ class LogActivity:
     bytes_behind: int = 0
     unproved: int = 0
     unproved_since_ms: int | None = None
+    leaderless_ms: int = 0
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def activity_of(rows: Rows, side: KraftSide, earlier_ms: int | None = None) -> L
         end = side.plan.leading.last_append_time or 0
         return LogActivity(end, end, 0, {}, checkpoint, end if earlier_ms is None else earlier_ms)
     below = [row["below"] for row in rows if row["below"] is not None]
-    # Answers of earlier releases do not tell it.
+    # Answers of earlier releases have neither `unproved` nor `leaderless`.
     unproved = [row for row in rows if row["type"] not in _NO_CHANGE and row.get("unproved")]
     return LogActivity(
         first_time_ms=min(row["first"] for row in timed),
@@ -63,6 +63,7 @@ def activity_of(rows: Rows, side: KraftSide, earlier_ms: int | None = None) -> L
         unproved_since_ms=min(
             (row["unproved_first"] for row in unproved if row["unproved_first"] is not None), default=None
         ),
+        leaderless_ms=sum(row.get("leaderless") or 0 for row in rows),
     )
 
 

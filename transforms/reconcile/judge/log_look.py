@@ -16,7 +16,7 @@ from transforms.kraft.coverage import Counted, PlannedLog
 from transforms.kraft.decode.codec import UNKNOWN
 from transforms.kraft.quorum import newest_checkpoint
 from transforms.kraft.replay.extent import Ranges
-from transforms.kraft.side import KraftSide
+from transforms.kraft.side import LEADER_CHANGE, KraftSide
 from transforms.reconcile.judge.facts import state_name
 from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.kraft_queries import HOUR, REGISTER_BROKER
@@ -196,7 +196,8 @@ class LogLook:
 
         - `activity`, a row for each type: records, bytes, first and last append time (ms), `below` that of the newest record
           below the newest checkpoint's offset, `behind` the bytes of those from it on; `unproved` how many are past the committed
-          end, `unproved_first` the append time of the first of them;
+          end, `unproved_first` the append time of the first of them; `leaderless` the time (ms) before elections from the newest
+          checkpoint's offset on;
         - `restarts`: broker_id and its registrations in the log's last hour;
         - `append_times`, one row, where `/migration` says an offset;
         - `in_no_snapshot`, one row: append time of the `first` record in no snapshot, where an earlier run has read it.
@@ -275,11 +276,16 @@ class _Activity:
     def __init__(self, checkpoint: int | None, committed: int | None) -> None:
         self._checkpoint, self._committed = pl.lit(checkpoint, pl.Int64), pl.lit(committed, pl.Int64)
         self._found: dict[str | None, dict[str, Any]] = {}
+        self._last: int | None = None
 
     def add(self, log: pl.DataFrame) -> None:
         time, length, below = pl.col("append_time"), pl.col("length"), pl.col("offset") < self._checkpoint
         unproved = pl.col("offset") >= self._committed
-        counts = log.group_by("type").agg(
+        elected = (pl.col("type") == LEADER_CHANGE) & ~below.fill_null(value=False)
+        waited = (time - time.shift(1, fill_value=self._last)).clip(0)
+        rows = log.with_columns(pl.when(elected).then(waited).alias("leaderless"))
+        self._last = self._last if log.is_empty() else log["append_time"][-1]
+        counts = rows.group_by("type").agg(
             pl.len().cast(pl.Int64).alias("records"),
             length.sum().alias("bytes"),
             time.min().alias("first"),
@@ -289,6 +295,7 @@ class _Activity:
             pl.when((~below).any()).then(length.filter(~below).sum()).alias("behind"),
             unproved.sum().cast(pl.Int64).alias("unproved"),
             time.filter(unproved).min().alias("unproved_first"),
+            pl.col("leaderless").sum().cast(pl.Int64),
         )
         for row in counts.iter_rows(named=True):
             known = self._found.get(row["type"])
@@ -309,6 +316,7 @@ def _merged(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
         ("below", max),
         ("unproved", sum),
         ("unproved_first", min),
+        ("leaderless", sum),
     ):
         values = [each[name] for each in (known, more) if each[name] is not None]
         merged[name] = chosen(values) if values else None

@@ -245,11 +245,14 @@ def _elections(facts: Facts) -> Outcome:
 
 
 def _snapshots(facts: Facts) -> Outcome:
-    """LOG-01: age and size from the oldest record that no checkpoint contains; and how the log grows."""
+    """LOG-01: age and size from the oldest record that no checkpoint contains; and how the log grows.
+
+    The age is without the time when there was no leader: a node that starts counts from its start (`SnapshotGenerator`).
+    """
     log = facts.activity
     if log is None:
         return unknown("the log's records were not counted")
-    age = log.last_time_ms - (log.checkpoint_time_ms or log.first_time_ms)
+    age = log.last_time_ms - (log.checkpoint_time_ms or log.first_time_ms) - log.leaderless_ms
     behind = log.bytes if log.checkpoint is None else log.bytes_behind
     name = "no checkpoint" if log.checkpoint is None else f"the newest checkpoint ends at offset {log.checkpoint}"
     text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are not in a checkpoint"
