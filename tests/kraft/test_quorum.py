@@ -217,6 +217,11 @@ def in_epoch(node: int, epoch: int, end: int = 50, last: int = 2) -> LogCopy:
     return replace(copy(node, 0, end, ((1, 0), (last, 10))), leader_epoch=epoch)
 
 
+def stopped(copy: LogCopy) -> LogCopy:
+    """The copy of a controller that has shut down cleanly."""
+    return replace(copy, producer_snapshot=copy.log_end)
+
+
 @pytest.mark.parametrize(
     ("copies", "proof"),
     [
@@ -229,10 +234,15 @@ def in_epoch(node: int, epoch: int, end: int = 50, last: int = 2) -> LogCopy:
         ([in_epoch(1, 3), in_epoch(2, 3)], "majority"),
         ([in_epoch(1, 2), in_epoch(2, 3)], "majority"),
         # Stopped one after the other: the last ones were candidates again and again. With all logs nobody has other records.
-        ([in_epoch(1, 1, end=10, last=2), in_epoch(2, 2), in_epoch(3, 90)], "majority"),
-        ([in_epoch(1, 7), in_epoch(2, 8), in_epoch(3, 9)], "majority"),
+        ([stopped(in_epoch(1, 1, end=10, last=2)), stopped(in_epoch(2, 2)), stopped(in_epoch(3, 90))], "majority"),
+        ([stopped(in_epoch(1, 7)), stopped(in_epoch(2, 8)), stopped(in_epoch(3, 9))], "majority"),
+        # Copied one after the other while they ran: controller 3 was elected in epoch 3 after its log was copied.
+        ([in_epoch(1, 2), in_epoch(2, 4), copy(3, 0, 10, ((1, 0),))], "log_start"),
         # Of the third voter's log there is only one that it no longer has.
-        ([in_epoch(1, 2), in_epoch(2, 4), replace(in_epoch(3, 2), problem="torn")], "log_start"),
+        (
+            [stopped(in_epoch(1, 2)), stopped(in_epoch(2, 4)), replace(stopped(in_epoch(3, 2)), problem="torn")],
+            "log_start",
+        ),
     ],
 )
 def test_records_that_a_later_leader_may_have_sent_are_no_majority_while_a_voters_log_is_missing(

@@ -432,7 +432,7 @@ def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd |
     held_by = dict.fromkeys(voters, 0)
     observers = copies_of_observers(copies, plan)
     mine = [copy for copy in copies if copy.has_log and copy.controller_id in held_by and copy not in observers]
-    every = held_by.keys() == {copy.controller_id for copy in mine}
+    every = held_by.keys() == {copy.controller_id for copy in mine if copy.stopped_cleanly}
     for copy in mine:
         if copy.controller_id is not None and (every or not _sent_later(copy, leading)):
             held_by[copy.controller_id] = max(held_by[copy.controller_id], _agreed_end(copy, leading))
@@ -449,8 +449,8 @@ def _sent_later(copy: LogCopy, leading: LogCopy) -> bool:
     """Whether a leader of a later epoch may have sent the copy's newest records while another one can still replace them.
 
     By counting, Raft commits records of the leader's own epoch only (figure 8 of its paper). Between the log's last epoch and that
-    of the copy's quorum-state a voter without a copy may have been elected and have other records there. Just after the last epoch
-    nobody can: who was elected then has what its voters had before, and what it sent since.
+    of the copy's quorum-state a voter without a copy may have been elected and have other records there; so may one that was copied
+    before and ran on. Just after the last epoch nobody can: who was elected then has what its voters had before, and what it sent since.
     """
     return copy.leader_epoch is not None and copy.leader_epoch > (leading.last_epoch or 0) + 1
 
