@@ -456,6 +456,7 @@ def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
     answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
     judged = readiness(state_of(answers, facts, side, (4, 2), None), (4, 1))
     assert judged.verdict.value == verdict
+    assert judged.floor == ((4, 2) if verdict == "blocked" or levels[max(levels)] == 29 else (4, 1))
     blocked = [line for line in judged.lines if line.outcome is LineOutcome.BLOCKED]
     words = "featureLevel=29), but this controller only supports versions 7-27; wait until each node has a newer one"
     assert [line.what.endswith(words) for line in blocked] == [True] * (verdict == "blocked")
@@ -484,17 +485,22 @@ def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_ha
     level: int, target: tuple[int, int], starts: bool
 ) -> None:
     copies = [copy(3000, bootstrap_level=level), copy(3001, bootstrap_level=None), copy(3002, bootstrap_level=7)]
-    facts = kraft(copies=copies, levels=[LevelChange(2, 7)], features={"metadata.version": 7}, other_levels=[])
+    old = {
+        "levels": [LevelChange(2, 7)],
+        "features": {"metadata.version": 7},
+        "other_levels": [],
+        "quorum": Quorum(0, ()),
+    }
+    facts = kraft(copies=copies, **old)
     assert facts.plan is not None
     assert facts.committed is not None
     side = KraftSide(tuple(facts.copies), facts.plan, facts.committed, (), read_transactions([]), None)
     answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
-    lines = [
-        line
-        for line in readiness(state_of(answers, facts, side, (4, 4), None), target).lines
-        if "bootstrap" in line.what
-    ]
+    judged = readiness(state_of(answers, facts, side, (4, 4), None), target)
+    lines = [line for line in judged.lines if "bootstrap" in line.what]
     assert [line.outcome for line in lines] == [LineOutcome.BLOCKED] * (not starts)
+    assert judged.floor is not None
+    assert (judged.floor <= target) is starts
     assert all(line.what.startswith("controller 3000 does not start with ") for line in lines)
 
 

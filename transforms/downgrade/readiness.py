@@ -171,7 +171,9 @@ def floor_of(state: KnownCluster) -> Release | None:
         # In KRaft mode brokers do not read the setting (`KafkaConfig.interBrokerProtocolVersion`).
         found += [protocol[0] for protocol in _protocols(state).values()]
     else:
-        levels = [_first_with(name, level) for name, level in (state.finalised or {}).items()]
+        replayed = ((name, level) for name, (level, _) in state.replayed.items())
+        levels = [_first_with(name, level) for name, level in (*(state.finalised or {}).items(), *replayed)]
+        levels += [_first_starting(level) for level in state.bootstrap.values()]
         known = [release for release in levels if release is not None]
         if len(known) < len(levels):
             return None
@@ -182,6 +184,12 @@ def floor_of(state: KnownCluster) -> Release | None:
 def _first_with(feature: str, level: int) -> Release | None:
     """The first release that replays a level of a feature; None if no supported release does."""
     return min((release for release in RELEASES if (highest_of(release, feature) or 0) >= level), default=None)
+
+
+def _first_starting(level: int) -> Release | None:
+    """The first release that starts with a bootstrap.checkpoint of a level."""
+    able = (release for release in RELEASES if HIGHEST_NAMED.get(release_name(release), level) >= level)
+    return min((release for release in able if release >= FIRST_KRAFT), default=None)
 
 
 def render(judged: Readiness) -> list[str]:
