@@ -273,6 +273,15 @@ def test_the_minimum_of_isrs_is_that_of_the_side_that_decides(values: dict[str, 
     assert (health.deciding, health.min_isr) == (decides, {"": least})
 
 
+@pytest.mark.parametrize(
+    ("value", "least"), [(" 2 ", {"": 2}), ("\N{SUPERSCRIPT TWO}", {}), (str(2**31), {}), ("x", {})]
+)
+def test_a_minimum_that_kafka_does_not_take_is_none(value: str, least: dict[str, int]) -> None:
+    """Anybody may have written a configuration's znode."""
+    rows = [{"source": KRAFT, "broker": "", "name": MIN_ISR, "value": value}]
+    assert FirstLook(given(), {**ANSWERS, "broker_configs": rows}).known().health.min_isr == least
+
+
 @pytest.mark.parametrize(("version", "capped"), [("3.6", False), ("3.7", True), ("4.1", True), (None, True)])
 def test_before_3_7_a_partition_may_need_more_members_than_replicas(version: str | None, capped: bool) -> None:
     """`Partition.effectiveMinIsr`; of an unknown release nothing more is asked."""

@@ -18,6 +18,8 @@ from transforms.reconcile.judge.given import Answers
 Rows = Sequence[Mapping[str, Any]]
 # They change no metadata, so nothing is overlooked while they are not proved committed.
 _NO_CHANGE = ("NO_OP_RECORD", LEADER_CHANGE)
+# A greater one is no INT (`ConfigDef.parseType`).
+_INT_MAX = 2**31 - 1
 
 
 def quorum_of(side: KraftSide) -> Quorum:
@@ -112,7 +114,7 @@ def health_of(
         cordoned={r["broker_id"]: r["cordoned_log_dirs"] for r in registered if r.get("cordoned_log_dirs")},
         racks={r["broker_id"]: r["rack"] for r in registered if r["rack"]},
         deciding=deciding,
-        min_isr={broker: int(value) for broker, value in least.items() if value.isdigit()},
+        min_isr={broker: int(value) for broker, value in least.items() if value.isdecimal() and int(value) <= _INT_MAX},
         static_min_isr=max(static_min_isr.values(), default=None),
         leaderless=counts[KRAFT].leaderless > 0,
         compared=compared,
