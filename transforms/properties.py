@@ -7,7 +7,7 @@ settings those that `NodeSettings` names, all of which Kafka itself logs.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import javaproperties
@@ -42,6 +42,37 @@ DROPPED_IN_4 = (
     "offsets.commit.required.acks",
     "auto.include.jmx.reporter",
 )
+# Values that releases up to 3.9 take and later ones do not (`AbstractKafkaConfig.CONFIG_DEF`): the least of whole numbers, of 4.0 (that of
+# metadata.log.segment.bytes of 4.1, of num.replica.fetchers of 4.2), and from 4.2 on (KIP-1161) lists with an empty member or, of the first
+# ones, without any.
+LEAST_IN_4 = {
+    "log.segment.bytes": 1 << 20,
+    "metadata.log.segment.bytes": 8 << 20,
+    "num.replica.fetchers": 1,
+    "remote.log.manager.copier.thread.pool.size": 1,
+    "remote.log.manager.expiration.thread.pool.size": 1,
+}
+_NEVER_EMPTY = (
+    "advertised.listeners",
+    "controller.listener.names",
+    "group.consumer.assignors",
+    "group.coordinator.rebalance.protocols",
+    "group.share.assignors",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+)
+LISTS_IN_4 = (
+    *_NEVER_EMPTY,
+    "early.start.listeners",
+    "kafka.metrics.reporters",
+    "metric.reporters",
+    "sasl.enabled.mechanisms",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.oauthbearer.expected.audience",
+    "ssl.cipher.suites",
+    "ssl.enabled.protocols",
+)
 # Of the listeners and of security.inter.broker.protocol (`KafkaConfig`).
 DEFAULT_LISTENER = "PLAINTEXT"
 _PORT = re.compile(r":[0-9]+$")
@@ -66,8 +97,9 @@ class NodeSettings:
     `voters` and `bootstrap_servers` are those of the quorum, spelled as in the file, `listeners` and `advertised` names
     of listeners. `listeners` and `inter_broker_listener` are Kafka's defaults where the file has none. `security_map`
     is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of FORMAT_SETTINGS that
-    the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, never their values. `min_isr` is
-    min.insync.replicas, None when the file does not set it; `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
+    the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, and `refused` those whose value it does not
+    take, with why, never their values. `min_isr` is min.insync.replicas, None when the file does not set it;
+    `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -83,6 +115,7 @@ class NodeSettings:
     log_dirs: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     min_isr: int | None = None
     creates_dead_letter_topics: bool = False
 
@@ -173,9 +206,24 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         log_dirs=max(1, len(_list(values.get("log.dirs", values.get("log.dir"))))),
         formats={key: values[key].strip() for key in FORMAT_SETTINGS if key in values},
         dropped=tuple(sorted(key for key in values if key in DROPPED_IN_4 or key.startswith("zookeeper."))),
+        refused=tuple(_refused(values)),
         min_isr=_number(values.get(MIN_ISR)),
         creates_dead_letter_topics=values.get(DEAD_LETTERS_CREATED, "").strip().lower() == "true",
     )
+
+
+def _refused(values: Mapping[str, str]) -> Iterator[str]:
+    """Keys whose value Kafka 4 does not take, and why."""
+    for key, least in LEAST_IN_4.items():
+        number = _number(values.get(key))
+        if number is not None and number < least:
+            yield f"{key} is below {least}"
+    for key in LISTS_IN_4:
+        members = [member.strip() for member in values.get(key, "x").split(",")]
+        if members == [""] and key in _NEVER_EMPTY:
+            yield f"{key} is empty"
+        elif len(members) > 1 and "" in members:
+            yield f"{key} has an empty member"
 
 
 def _list(text: str | None) -> list[str]:

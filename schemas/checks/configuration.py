@@ -71,12 +71,13 @@ CHECKS: tuple[Check, ...] = (
     optional(
         check(
             "CONF-06",
-            "No property file has a key that Kafka 4 removed",
+            "No property file has a key that Kafka 4 removed, or a value that it does not take",
             (),
             IN_KRAFT,
             "Remove the keys listed from the files: Kafka 4 does not support them, and the features they enabled are "
-            "off.",
-            "Upgrading to 4.0, Kafka's documentation; KIP-833; S§8.6",
+            "off. Correct the values listed: a node does not start with one that is too small (from 4.0 to 4.2 on), nor with an "
+            "empty one or an empty member (from 4.2 on).",
+            "Upgrading to 4.0, Kafka's documentation; KIP-833; KIP-1030; KIP-1161; AbstractKafkaConfig; S§8.6",
             needs=frozenset(),
             severity="warning",
         )

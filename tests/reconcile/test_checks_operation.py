@@ -701,6 +701,32 @@ def test_keys_that_kafka_4_dropped_are_named_and_no_value_of_them() -> None:
     assert verdict("CONF-06", kraft()).verdict in ("unknown", "not_applicable"), "no file was given"
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("log.segment.bytes=1048575", "log.segment.bytes is below 1048576"),
+        ("log.segment.bytes = 1048576", None),
+        ("metadata.log.segment.bytes=8388607", "metadata.log.segment.bytes is below 8388608"),
+        ("num.replica.fetchers=0", "num.replica.fetchers is below 1"),
+        ("remote.log.manager.copier.thread.pool.size=-1", "remote.log.manager.copier.thread.pool.size is below 1"),
+        ("remote.log.manager.expiration.thread.pool.size=1", None),
+        ("advertised.listeners=", "advertised.listeners is empty"),
+        ("log.dirs= ", "log.dirs is empty"),
+        ("log.dirs=/hush,/b,", "log.dirs has an empty member"),
+        ("log.dirs=/a , /b", None),
+        ("listeners=PLAINTEXT://:9092,,SSL://:9093", "listeners has an empty member"),
+        ("ssl.cipher.suites=", None),
+        ("sasl.enabled.mechanisms=PLAIN,", "sasl.enabled.mechanisms has an empty member"),
+        ("super.users=a,", None),
+    ],
+)
+def test_values_that_kafka_4_does_not_take_are_named(line: str, why: str | None) -> None:
+    """CONF-06: what AbstractKafkaConfig.CONFIG_DEF of 3.9.1 parses, and that of 4.0.1 to 4.4.0 does not."""
+    files = PropertyFiles(brokers=(node_properties("/etc/b", f"node.id=0\n{line}"),))
+    result = verdict("CONF-06", kraft(properties=files))
+    assert (result.verdict, result.evidence) == (("pass", []) if why is None else ("warn", [f"/etc/b: {why}"]))
+
+
 @pytest.mark.parametrize("phase", [Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT])
 def test_ciphertext_taken_for_a_password_is_found_in_every_phase_with_kraft(phase: Phase) -> None:
     healthy = {

@@ -243,12 +243,13 @@ def _who(kind: str, file: NodeProperties) -> str:
     return f"{kind}{name} ({file.location})"
 
 
-def _dropped_keys(facts: Facts) -> Outcome:
-    """CONF-06. A broker's or controller's file that has a key that Kafka 4 removed."""
+def _not_of_4(facts: Facts) -> Outcome:
+    """CONF-06. A broker's or controller's file that has a key that Kafka 4 removed, or a value that it does not take."""
     files = [*facts.properties.controllers, *facts.properties.brokers]
     if not files:
         return not_applicable("no property file of a node was given (properties.controllers, properties.brokers)")
-    return found(f"{file.location}: {', '.join(file.settings.dropped)}" for file in files if file.settings.dropped)
+    told = {file.location: [*file.settings.dropped, *file.settings.refused] for file in files}
+    return found(f"{location}: {', '.join(keys)}" for location, keys in told.items() if keys)
 
 
 CHECKS: dict[str, CheckFunction] = {
@@ -256,6 +257,6 @@ CHECKS: dict[str, CheckFunction] = {
     "CONF-02": _brokers,
     "CONF-03": _agreement,
     "CONF-04": _flags_during,
-    "CONF-06": _dropped_keys,
+    "CONF-06": _not_of_4,
     "CONF-05": _flags_after,
 }
