@@ -484,7 +484,8 @@ def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
 def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_has_no_name_for(
     level: int, target: tuple[int, int], starts: bool
 ) -> None:
-    copies = [copy(3000, bootstrap_level=level), copy(3001, bootstrap_level=None), copy(3002, bootstrap_level=7)]
+    levels = (level, None, 7, level)
+    copies = [copy(3000 + node, bootstrap_level=mine) for node, mine in enumerate(levels)]
     old = {
         "levels": [LevelChange(2, 7)],
         "features": {"metadata.version": 7},
@@ -501,7 +502,7 @@ def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_ha
     assert [line.outcome for line in lines] == [LineOutcome.BLOCKED] * (not starts)
     assert judged.floor is not None
     assert (judged.floor <= target) is starts
-    assert all(line.what.startswith("controller 3000 does not start with ") for line in lines)
+    assert all(line.what.startswith("controller 3000, 3003 does not start with ") for line in lines)
 
 
 @pytest.mark.parametrize(("target", "known"), [((4, 1), "0"), ((4, 0), "0"), ((4, 2), None)])

@@ -562,13 +562,13 @@ def _bootstrap(state: KnownCluster, target: Release) -> Iterator[Line]:
     highest = HIGHEST_NAMED.get(release_name(target))
     if highest is None:
         return
-    for node, level in sorted(state.bootstrap.items()):
-        if level > highest:
-            what = (
-                f"controller {node} does not start with {release_name(target)}: its bootstrap.checkpoint is at {level_name(level)} "
-                f"({level}), which that release does not know; remove the file first, and a broker's of such a level, too"
-            )
-            yield Line(LineOutcome.BLOCKED, what, "bootstrap.checkpoint")
+    for level in sorted({level for level in state.bootstrap.values() if level > highest}):
+        nodes = ", ".join(sorted(node for node, mine in state.bootstrap.items() if mine == level))
+        what = (
+            f"controller {nodes} does not start with {release_name(target)}: bootstrap.checkpoint is at {level_name(level)} "
+            f"({level}), which that release does not know; remove the file first, and a broker's of such a level, too"
+        )
+        yield Line(LineOutcome.BLOCKED, what, "bootstrap.checkpoint")
 
 
 def _throws(name: str, level: int, target: Release) -> str:
