@@ -502,7 +502,7 @@ def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_ha
     assert [line.outcome for line in lines] == [LineOutcome.BLOCKED] * (not starts)
     assert judged.floor is not None
     assert (judged.floor <= target) is starts
-    assert all(line.what.startswith("controller 3000, 3003 does not start with ") for line in lines)
+    assert all(line.what.startswith("node 3000, 3003 does not start with ") for line in lines)
 
 
 @pytest.mark.parametrize(("target", "known"), [((4, 1), "0"), ((4, 0), "0"), ((4, 2), None)])

@@ -87,7 +87,7 @@ class KnownCluster:
     `migrated_at` is the offset of the record that finished the migration. `configured` and `directory_ids` are those of
     `transforms.features.update.Cluster`. `replayed` has, by feature, the highest level that some node replays when it starts
     from its newest checkpoint, and the offset of the feature's newest record; `bootstrap` the metadata.version of each known
-    bootstrap.checkpoint, by controller. `unread` counts the places of the log that are damaged, `unknown_records` is true if it
+    bootstrap.checkpoint, by node. `unread` counts the places of the log that are damaged, `unknown_records` is true if it
     has records that this audit does not know.
     """
 
@@ -565,8 +565,8 @@ def _bootstrap(state: KnownCluster, target: Release) -> Iterator[Line]:
     for level in sorted({level for level in state.bootstrap.values() if level > highest}):
         nodes = ", ".join(sorted(node for node, mine in state.bootstrap.items() if mine == level))
         what = (
-            f"controller {nodes} does not start with {release_name(target)}: bootstrap.checkpoint is at {level_name(level)} "
-            f"({level}), which that release does not know; remove the file first, and a broker's of such a level, too"
+            f"node {nodes} does not start with {release_name(target)}: bootstrap.checkpoint is at {level_name(level)} "
+            f"({level}), which that release does not know; remove the file first, and that of any other node, too"
         )
         yield Line(LineOutcome.BLOCKED, what, "bootstrap.checkpoint")
 
