@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,8 +30,9 @@ def previous_runs(run: Run) -> dict[str, list[dict[str, Any]]]:
     """Each cluster's last HISTORY finished runs before this one, oldest first: rows of gold `runs` with more columns.
 
     `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs
-    the cluster has in all; failed runs are left out. `own_log` is the newest run whose log was the cluster's own
-    (`earlier_run`). This also sets `Run.sequences`, this run's number among its cluster's runs.
+    the cluster has in all; failed runs are left out. `own_log` is the newest run whose log was the cluster's own, `own_end`
+    the newest of these that has read the log (`earlier_run`). This also sets `Run.sequences`, this run's number among its
+    cluster's runs.
     """
     if run.previous is not None:
         return run.previous
@@ -43,7 +44,9 @@ def previous_runs(run: Run) -> dict[str, list[dict[str, Any]]]:
     finished = oldest_first(every.filter(pl.col("verdict") != FAILED))
     newest = finished.group_by(CLUSTER, maintain_order=True).tail(HISTORY)
     own = _own_log(finished)
-    wanted = {*newest["run_id"], *own["run_id"]}
+    last = own.group_by(CLUSTER, maintain_order=True).last()
+    read = own.filter(pl.col("log_end_offset").is_not_null()).group_by(CLUSTER, maintain_order=True).last()
+    wanted = {*newest["run_id"], *last["run_id"], *read["run_id"]}
     columns = [name for name in RUNS.column_names if name not in _UNUSED]
     # A step that failed and was repeated has left a failed row of the same id.
     theirs = {**clusters, "run_id": sorted(wanted), "verdict": NoneOf([FAILED])}
@@ -52,14 +55,10 @@ def previous_runs(run: Run) -> dict[str, list[dict[str, Any]]]:
     # Retention may have removed one between the two looks.
     shown = [key for key in newest.select(CLUSTER, "run_id").iter_rows() if key in rows]
     _complete(run, rows, shown)
-    own_rows = {
-        row[CLUSTER]: {**rows[row[CLUSTER], row["run_id"]], "unmoved_since": row["unmoved_since"]}
-        for row in own.iter_rows(named=True)
-        if (row[CLUSTER], row["run_id"]) in rows
-    }
+    own_log, own_end = ({row[CLUSTER]: row for row in _whole(each, rows)} for each in (last, read))
     counts = dict(finished.group_by(CLUSTER).len().iter_rows())
     for name, run_id in shown:
-        beside = {"finished": counts[name], "own_log": own_rows.get(name)}
+        beside = {"finished": counts[name], "own_log": own_log.get(name), "own_end": own_end.get(name)}
         found[name].append({**rows[name, run_id], **beside})
     return found
 
@@ -70,11 +69,22 @@ def _next_sequences(runs: pl.DataFrame) -> dict[str, int]:
 
 
 def _own_log(finished: pl.DataFrame) -> pl.DataFrame:
-    """Of each cluster the newest run whose log was its own; `unmoved_since` is the start of the first that saw the log end there."""
+    """The runs whose log was the cluster's own, oldest first; `unmoved_since` is the start of the first that saw the log end there.
+
+    Their `cluster_id` is the newest one known: not every run was shown it.
+    """
     begun = pl.col("started_at").dt.epoch("ms").min().over(_SAME_END).alias("unmoved_since")
     knows = pl.col("log_end_offset").is_not_null() | pl.col("cluster_id").is_not_null()
     own = finished.with_columns(begun).filter(pl.col("goes_on") & knows)
-    return own.group_by(CLUSTER, maintain_order=True).last()
+    return own.with_columns(pl.col("cluster_id").drop_nulls().last().over(CLUSTER))
+
+
+def _whole(own: pl.DataFrame, rows: Mapping[tuple[str, str], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The whole `rows` of these runs, without those that retention has removed meanwhile."""
+    for row in own.select(CLUSTER, "run_id", "cluster_id", "unmoved_since").iter_rows(named=True):
+        stored = rows.get((row[CLUSTER], row["run_id"]))
+        if stored is not None:
+            yield {**stored, **row}
 
 
 def _complete(run: Run, rows: Mapping[tuple[str, str], dict[str, Any]], shown: Collection[tuple[str, str]]) -> None:
@@ -91,8 +101,11 @@ def _complete(run: Run, rows: Mapping[tuple[str, str], dict[str, Any]], shown: C
 
 
 def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
-    """What the cluster's newest run whose log was its own has left; None without one, and of releases that left nothing."""
-    left = previous[-1]["own_log"] if previous else None
+    """What the newest run that has read the cluster's own log has left; if none has, the newest one of its tree.
+
+    A run that was given no log would hide where the log ended. None without one, and of releases that left nothing.
+    """
+    left = (previous[-1]["own_end"] or previous[-1]["own_log"]) if previous else None
     return None if left is None else EarlierRun.of_row(left)
 
 

@@ -44,7 +44,7 @@ def test_a_cluster_that_went_on_has_nothing_to_say() -> None:
 def test_another_cluster_is_said_once_and_its_offsets_are_compared_with_nothing() -> None:
     facts = again(earlier(cluster_id="another", committed_end_offset=9999))
     assert not_passed(facts) == {"RUN-01": "fail"}
-    assert "cluster.id is c, but was another in run 20261122T100000Z-aaaaaa" in evidence(facts, "RUN-01")
+    assert "cluster.id is c, but was another up to run 20261122T100000Z-aaaaaa" in evidence(facts, "RUN-01")
 
 
 def test_an_id_that_nothing_names_any_more_is_unknown_and_one_that_was_never_known_is_nothing() -> None:

@@ -72,9 +72,11 @@ def _same_cluster(facts: Facts) -> Outcome:
     if foreign_copies(facts.copies):
         return not_applicable("the copies belong to several clusters: CAP-11")
     if now is None:
-        return unknown(f"the cluster.id, {was} in run {earlier.run_id}, is unknown: give meta.properties")
+        return unknown(f"the cluster.id, {was} up to run {earlier.run_id}, is unknown: give meta.properties")
     return found(
-        [] if now == was else [f"cluster.id is {now}, but was {was} in run {earlier.run_id}: this is another cluster"]
+        []
+        if now == was
+        else [f"cluster.id is {now}, but was {was} up to run {earlier.run_id}: this is another cluster"]
     )
 
 
