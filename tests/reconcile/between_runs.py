@@ -30,7 +30,8 @@ def earlier(log: LogKnown = THEN, since_hours: float = 48, **values: Any) -> Ear
 
 def again(before: EarlierRun | None = None, claim: Claim = CLAIM, **values: Any) -> Facts:
     """The cluster audited once more."""
-    return kraft(earlier=before or earlier(), claim=claim, **{"epochs": ELECTED, **values})
+    begun = {"epochs": ELECTED, "log_begun_ms": ELECTED[0].append_time_ms}
+    return kraft(earlier=before or earlier(), claim=claim, **{**begun, **values})
 
 
 def copies(**values: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tests.reconcile.kraft_clusters import END, EPOCH, HOUR, NODES, NOW, copy, k
 from transforms.kraft.quorum import NoUsableLogError, plan_read
 from transforms.reconcile.judge.checks.between import cluster_id, known_of
 from transforms.reconcile.judge.earlier import EarlierRun, LogKnown, is_comparable
-from transforms.reconcile.judge.facts import Facts, LeaderEpoch
+from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 
 BETWEEN = ("RUN-01", "RUN-02", "RUN-03", "RUN-04", "RUN-05")
@@ -93,10 +93,9 @@ def test_epochs_that_either_run_does_not_know_tell_nothing() -> None:
 
 
 def begun_anew(phase: Phase, **was: int) -> Facts:
-    """The log's first leader was elected after all that the earlier run had read."""
-    first = [LeaderEpoch(EPOCH, 0, 3000, NODES, NOW - HOUR)]
+    """The log began after all that the earlier run had read."""
     before = earlier(newest_append_time=NOW - 2 * HOUR, **was)
-    return replace(again(before, epochs=first), phase=phase)
+    return replace(again(before, log_begun_ms=NOW - HOUR), phase=phase)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.judge.beside import Beside
 from transforms.reconcile.judge.cluster import cluster_of, views_of
 from transforms.reconcile.judge.contexts import context_at, context_of, ends_of
+from transforms.reconcile.judge.earlier import Claim, EarlierRun, LogKnown
 from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, first_facts, loaded_at, with_differences
 from transforms.reconcile.judge.facts import Facts, ReplicaUse, Sample
 from transforms.reconcile.judge.finished import finished_facts, given_of
@@ -484,6 +485,24 @@ def test_a_row_that_was_appended_while_a_tree_was_read_is_not_late() -> None:
         assert now is not None
         assert (now.state is LivenessState.BEHIND) is late
         assert (context_of(run).lag_limit_ms < 90_000) is late
+
+
+def test_a_log_that_was_copied_live_shows_when_it_began() -> None:
+    """Once there is a snapshot, a leader does not give the record at offset 0: the next ones are of the same moment."""
+    later = record(LEADER_CHANGE, 400, NOW, leaderId=3001, voters=[])
+    of_checkpoint = {**LEVEL, "append_time": NOW, "checkpoint_offset": 1_400}
+
+    def begun(*milestones: Mapping[str, Any]) -> int | None:
+        return first_facts(FirstLook(given(*milestones), ANSWERS)).facts.log_begun_ms
+
+    assert begun(*MIGRATING, later) == LOADED
+    assert begun(*MIGRATING[1:], later) == LOADED
+    assert begun(of_checkpoint, later) is None
+    # A second attempt, whose log is shorter than that of the first one.
+    before = EarlierRun("r1", LogKnown(None, END + 500, END + 500, LOADED - 1, ()), None)
+    again = given(*MIGRATING[1:], earlier=before, claim=Claim(NOW, 48 * 3600.0))
+    said = {check.id: check.verdict for check in run_checks(first_facts(FirstLook(again, ANSWERS)).facts)}
+    assert (said["RUN-02"], said["RUN-03"]) == ("warn", "warn")
 
 
 def test_who_is_asked_goes_by_the_phase() -> None:

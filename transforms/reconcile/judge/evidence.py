@@ -87,6 +87,7 @@ def first_facts(look: FirstLook, properties: PropertyFiles | None = None) -> Clu
         transactions=side.transactions if side else None,
         states=look.states,
         epochs=look.epochs,
+        log_begun_ms=look.log_begun_ms,
         brokers_in_zookeeper=[row for row in look.brokers if row["source"] == ZOOKEEPER],
         brokers_in_kraft=[row for row in look.brokers if row["source"] == KRAFT],
         controllers=look.controllers,

@@ -210,7 +210,8 @@ class Facts:
     restart interrupts partitions. `deltas` has, for offsets of lost writes, the two barriers around them: (last one before, first
     one at or after). `reads_data_folder` is true when the configuration names a ZooKeeper data folder; `zookeeper_writes` sums up
     its transaction logs. `mirrored_offset` is the offset up to which ZooKeeper must have everything in a release whose `/migration`
-    does not move (3.4); `load_time_ms` is the end of the load, milliseconds since the epoch. `left_behind` are the changes in KRaft
+    does not move (3.4); `load_time_ms` is the end of the load, `log_begun_ms` the beginning of a log that was not pruned, milliseconds
+    since the epoch. `left_behind` are the changes in KRaft
     that ZooKeeper never got, None unless the cluster was rolled back and `/migration` has the offset up to which it was mirrored.
     `zookeeper` are `/migration`, `/controller` and so on when ZooKeeper was read, `compared_at` the same at the barrier at which
     rows are compared (None if that is the same tree), `newest_zxid` the newest change in the tree. `brokers_with_config` are
@@ -233,6 +234,7 @@ class Facts:
     transactions: TransactionLog | None = None
     states: Sequence[StateChange] = ()
     epochs: Sequence[LeaderEpoch] = ()
+    log_begun_ms: int | None = None
     brokers_in_zookeeper: Sequence[Mapping[str, Any]] = ()
     brokers_in_kraft: Sequence[Mapping[str, Any]] = ()
     controllers: Sequence[Mapping[str, Any]] = ()

@@ -140,19 +140,13 @@ def _other_epoch(plan: ReadPlan, earlier: EarlierRun) -> tuple[int, int, int] | 
 
 
 def _begun_again(facts: Facts, earlier: EarlierRun) -> bool:
-    """True if the log begins at offset 0, later than everything that the earlier run has read of it."""
-    newest, begun = earlier.log.newest_append_time, _begun_at(facts)
+    """True if the log began later than everything that the earlier run has read of it."""
+    newest, begun = earlier.log.newest_append_time, facts.log_begun_ms
     return newest is not None and begun is not None and begun > newest
 
 
-def _begun_at(facts: Facts) -> int | None:
-    """When the log's first leader was elected; None for a log that begins with a checkpoint."""
-    first = facts.epochs[0] if facts.epochs else None
-    return first.append_time_ms if first is not None and first.start_offset == 0 else None
-
-
 def _anew(facts: Facts) -> str:
-    begun = _moment(_begun_at(facts) or 0)
+    begun = _moment(facts.log_begun_ms or 0)
     return f"the log was started again at {begun}: the controllers were formatted, and the earlier log is gone"
 
 
