@@ -1,9 +1,9 @@
 """The kept state that a finished run leaves to the next one: where its bytes are, which run they continue, and whether they are unchanged.
 
 The bytes are rows of silver `examined`, their description is in the run's row of gold `runs` (column `kept`): a run does not count
-before it has that row. Bytes that are missing, changed, or of another release or fingerprint key are ignored: then the whole log
-is read, and the report gives the reason. The same applies to the chain of runs whose rows make up a state (`transforms.chain`): if its
-index was changed, or its rows are missing, this run stores all rows, and the report gives the reason.
+before it has that row. Bytes that are missing or changed are ignored, and so is the state of the log if another release or fingerprint
+key has made it: then the whole log is read, and the report gives the reason. The same applies to the chain of runs whose rows make up a
+state (`transforms.chain`): if its index was changed, or its rows are missing, this run stores all rows, and the report gives the reason.
 """
 
 from __future__ import annotations
@@ -138,13 +138,12 @@ def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
         document = json.loads(text)
         if document["format"] not in (FORMAT, *_OTHER_REPLAY):
             problems[name] = _refusal(run_id, _OTHER_FORM)
-        elif document["fingerprint"] != probe:
-            problems[name] = _refusal(run_id, _OTHER_KEY)
-        elif document["format"] in _OTHER_REPLAY:
-            problems[name] = _refusal(run_id, _OTHER_RULES)
-            kept[name] = read(run_id, text).without_fold
-        else:
-            kept[name] = read(run_id, text)
+            continue
+        kept[name] = read(run_id, text)
+        if document["fingerprint"] != probe or document["format"] in _OTHER_REPLAY:
+            # Of the log alone: the differences that were known stay known.
+            kept[name] = kept[name].without_fold
+            problems[name] = _refusal(run_id, _OTHER_KEY if document["fingerprint"] != probe else _OTHER_RULES)
     broken = _broken(run.warehouse, kept)
     good = {name: each for name, each in kept.items() if name not in broken.kept}
     unfollowed = _unfollowed(run.warehouse, good, broken.index)

@@ -100,18 +100,27 @@ def test_the_newest_run_of_its_own_log_is_gone_on_with_however_long_ago_it_was()
     assert run.clusters["c"].notes == []
 
 
+OTHER_KEY, OTHER_RULES = "its secrets were masked with another key", "another release replayed the log by other rules"
+OTHER_FORM = "another release stored it in another format"
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (row(format=1), OTHER_RULES),
+        (row(run=a_run(key=b"1" * 32)), OTHER_KEY),
+        (row(run=a_run(key=b"1" * 32), format=1), OTHER_KEY),
+    ],
+)
 @pytest.mark.usefixtures("broken")
-def test_a_log_that_was_replayed_by_other_rules_is_read_again_and_the_differences_stay_known() -> None:
-    """Else each difference of a cluster would be called new after the upgrade."""
-    run = a_run(rows=[row(format=1)])
+def test_a_log_whose_state_is_another_one_is_read_again_and_the_differences_stay_known(
+    found: dict[str, Any], why: str
+) -> None:
+    """Else each difference of a cluster would be called new after the upgrade, or with the new key."""
+    run = a_run(rows=[found])
     look_up(run)
     assert run.kept == {"c": KEPT.without_fold}
-    assert run.clusters["c"].notes == [
-        "the whole log was read: the state that run r3 kept can't be resumed (another release replayed the log by other rules)"
-    ]
-
-
-OTHER_KEY, OTHER_FORM = "its secrets were masked with another key", "another release stored it in another format"
+    assert run.clusters["c"].notes == [f"the whole log was read: the state that run r3 kept can't be resumed ({why})"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,6 @@ OTHER_KEY, OTHER_FORM = "its secrets were masked with another key", "another rel
     [
         (row(format=FORMAT + 1), OTHER_FORM),
         (row(format=0), OTHER_FORM),
-        (row(run=a_run(key=b"1" * 32)), OTHER_KEY),
         ({"run_id": "r3", "kept": None}, OTHER_FORM),
     ],
 )
