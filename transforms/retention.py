@@ -51,15 +51,16 @@ class Retention:
 class KnownRun:
     """A row of gold `runs`. Times are UTC.
 
-    `end` is where its log ended, None when it was not the cluster's own log (`goes_on`) or there was none. `needs` are the runs whose
-    bytes it has left to continue from, `builds_on` those whose records belong to its state, `chain` those whose rows it is made of.
+    `end` is where its log ended: cluster.id, last offset (None if it was given no log) and append time; None when it was not the
+    cluster's own log (`goes_on`). `needs` are the runs whose bytes it has left to continue from, `builds_on` those whose records
+    belong to its state, `chain` those whose rows it is made of.
     """
 
     run_id: str
     started_at: datetime
     finished: bool
     phase: str | None = None
-    end: tuple[object, ...] | None = None
+    end: tuple[object, object, object] | None = None
     needs: frozenset[str] = frozenset()
     builds_on: frozenset[str] = frozenset()
     chain: frozenset[str] = frozenset()
@@ -152,8 +153,11 @@ def in_use_since(finished: Sequence[KnownRun], since: datetime) -> list[KnownRun
 
 
 def _continued_from(finished: Sequence[KnownRun]) -> list[KnownRun]:
-    # A run continues from the newest one whose log was the cluster's own, and shows the newest one beside its own.
-    return [*finished[-1:], *[run for run in finished if run.end is not None][-1:]]
+    # A run continues from the newest one whose log was the cluster's own, is held against the newest of these that has read the log, and
+    # shows the newest one beside its own.
+    own = [run for run in finished if run.end is not None]
+    read = [run for run in own if run.end is not None and run.end[1] is not None]
+    return [*finished[-1:], *own[-1:], *read[-1:]]
 
 
 def _had_ended(run: KnownRun, moment: datetime) -> bool:

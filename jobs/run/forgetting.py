@@ -74,7 +74,7 @@ def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[st
             row["run_id"],
             row["started_at"].astimezone(UTC),
             finished=True,
-            end=() if row["goes_on"] else None,
+            end=(row["cluster_id"], row["log_end_offset"], row["newest_append_time"]) if row["goes_on"] else None,
             finished_at=row["finished_at"].astimezone(UTC),
         )
         for row in rows

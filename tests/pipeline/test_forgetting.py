@@ -42,10 +42,13 @@ def finished_runs(count: int) -> list[dict[str, Any]]:
             "started_at": naive,
             "finished_at": naive,
             "goes_on": True,
+            "cluster_id": "id",
+            "log_end_offset": number,
+            "newest_append_time": number,
             "finished": count,
             "phase": "dual_write",
         }
-        for at, naive in zip(moments, collected, strict=True)
+        for number, (at, naive) in enumerate(zip(moments, collected, strict=True))
     ]
 
 

@@ -68,6 +68,14 @@ def test_the_newest_finished_run_and_the_newest_of_the_own_log_stay_whatever_the
     assert staying(found, Part.DETAILS, [run(6000), failed]) == []
 
 
+def test_the_newest_run_that_read_the_log_stays_beside_later_ones_that_were_given_none() -> None:
+    """The next run's log is compared with its end (`jobs.run.earlier_runs.earlier_run`)."""
+    read, *of_zookeeper = run(5000), *(run(4000 - days, end=("c", None, None)) for days in range(NEWEST_RUNS + 5))
+    found = retained([run(6000), read, *of_zookeeper], Retention(), NOW)
+    for part in Part:
+        assert staying(found, part, [run(6000), read]) == [5000], part
+
+
 def test_rows_that_a_report_shows_the_course_of_stay_in_runs_alone() -> None:
     runs = [run(2000 + days) for days in range(200, 0, -1)]
     found = retained(runs, Retention(), NOW)
