@@ -18,6 +18,7 @@ from typing import IO
 
 from jobs.evidence.inputs import profile_of_run
 from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
+from jobs.expectations.suites import read_suites
 from jobs.places import Place, RemotePlace
 from jobs.run.run import shared
 from jobs.runtime.java import java_home, java_version
@@ -26,6 +27,7 @@ from jobs.runtime.spark import delta_jars, profile_settings
 from jobs.settings import (
     KraftSettings,
     MailSettings,
+    PropertySettings,
     Settings,
     add_files_argument,
     check_files,
@@ -36,6 +38,7 @@ from jobs.settings import (
 )
 from jobs.sinks.storage import folder_of, is_uri, known_safe, unsafe_scheme
 from jobs.sources.kraft.folder import KraftSourceError, find_log_folders
+from jobs.sources.property_files import read_property_files
 from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size, remove_file, write_file
 from jobs.sources.suppressions import read_suppressions
 from jobs.sources.zookeeper.client import ZooKeeperWalkError, make_client, start
@@ -178,11 +181,29 @@ def _looks(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     yield from _controllers(settings)
     for place in settings.kraft.folders if settings.kraft else []:
         yield "metadata log", lambda place=place: _log_folders(place)  # type: ignore[misc]
+    if settings.properties != PropertySettings():
+        yield "property files", lambda: _properties(settings)
+    if settings.expectations:
+        yield "expectations", lambda: _suites(settings)
     if settings.suppressions is not None:
         yield "suppressions", lambda: counted(len(read_suppressions(settings.suppressions)), "entry", "entries")
     secrets = _secrets(settings)
     if secrets:
         yield "secrets", lambda: f"{len([secret_from_environment(n, k) for n, k in secrets])} variables are set"
+
+
+def _properties(settings: Settings) -> str:
+    read = read_property_files(settings.properties)
+    return f"{counted(len((*read.controllers, *read.brokers, *read.broker_meta)), 'file')} can be read"
+
+
+def _suites(settings: Settings) -> str:
+    # The library takes seconds to load.
+    from jobs.expectations import engine  # noqa: PLC0415
+
+    suites = read_suites(settings.expectations)
+    engine.check(suites)
+    return f"{counted(len(suites), 'suite')} can be judged"
 
 
 def _live(settings: Settings) -> str:

@@ -76,6 +76,20 @@ def test_what_would_fail_is_said(
     assert any(line.startswith("FAIL") and said in line for line in lines)
 
 
+def test_files_that_a_run_reads_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both would fail the cluster: a property file that Java refuses, and a suite that is none."""
+    properties, suite = tmp_path / "server.properties", tmp_path / "suite.json"
+    properties.write_text("node.id=1\nlog.dirs=\\u12")
+    suite.write_text("{}")
+    named = {"properties": {"controllers": [str(properties)]}, "expectations": [str(suite)]}
+    code, lines = told(capsys, "--conf", conf(tmp_path, **named))
+    assert (code, lines[-1]) == (USAGE, "A run would fail.")
+    failed = [line for line in lines if line.startswith("FAIL")]
+    assert [f"{properties} is not a property file" in failed[0], str(suite) in failed[1]] == [True, True]
+    properties.write_text("node.id=1\n")
+    assert told(capsys, "--conf", conf(tmp_path, properties={"controllers": [str(properties)]}))[0] == OK
+
+
 def test_a_folder_without_kafkas_metadata_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     empty = str(tmp_path / "empty")
