@@ -64,6 +64,16 @@ def test_lines_are_bounded_and_say_how_many_there_are() -> None:
     assert [line.seen for line in view.brokers.shown] == ["leads 1 partition, is the preferred leader of 30"]
 
 
+def test_settings_and_releases_that_are_left_out_are_counted() -> None:
+    releases = [
+        DowngradeTarget(f"3.{number}", "loses", [DowngradeReason("loses", f"{number}", "")]) for number in range(9)
+    ]
+    settings = [f"topic t{number}: message.format.version x is not a version" for number in range(MOST_LINES + 25)]
+    page = render_html(replace(report(), downgrade=DowngradeReadiness("zookeeper", None, releases, settings)))
+    assert "25 more in report.json" in page
+    assert "3.5 loses and 3 more</summary>" in page
+
+
 def test_features_with_a_gap_come_first_and_like_nodes_stand_together() -> None:
     first, second = kips_view(report()).features
     assert (first.feature, first.finalised) == ("metadata.version", "4.3-IV0")
