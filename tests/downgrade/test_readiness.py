@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.captures import capture
@@ -16,7 +17,7 @@ from tests.features.clusters import cluster
 from tests.isr.logs import log_records
 from tests.reconcile.kraft_clusters import controller, copy, kraft
 from tests.reconcile.test_checks import zookeeper_alone
-from transforms.downgrade.evidence import TRACES
+from transforms.downgrade.evidence import MESSAGE_FORMAT, TRACES
 from transforms.downgrade.ledger import (
     BY_FEATURE,
     BY_ID,
@@ -47,7 +48,7 @@ from transforms.kraft.quorum import Checkpoint
 from transforms.kraft.replay.transactions import read_transactions
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.facts import LevelChange, Quorum, ReplicaUse
-from transforms.reconcile.judge.kip_tables import settings_of, state_of
+from transforms.reconcile.judge.kip_tables import _topic_formats, settings_of, state_of
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
 NOTHING = {name: Seen(0) for name in (*TRACES, *OF_KRAFT)}
@@ -650,3 +651,12 @@ def test_formats_by_release() -> None:
         None,
         None,
     ]
+
+
+def test_among_many_topics_with_formats_of_their_own_no_format_is_passed_over() -> None:
+    formats = {**{f"a{number:04}": "2.8" for number in range(500)}, "z": "3.9"}
+    rows = [("TOPIC", topic, MESSAGE_FORMAT, value) for topic, value in formats.items()]
+    configs = pl.DataFrame(rows, ["resource_type", "resource_name", "config", "value"], orient="row")
+    [answer] = _topic_formats(configs)
+    found = {each["resource_name"]: each["value"] for each in answer["topics"]}
+    assert (len(found), found["z"], found["a0000"]) == (200, "3.9", "2.8")

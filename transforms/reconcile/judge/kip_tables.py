@@ -36,7 +36,7 @@ from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.given import Answers
 
 ISR_HOURS = 24
-# Rows of each subject of isr_audit that a run keeps, topics whose own message format is looked at.
+# Rows of each subject of isr_audit that a run keeps, topics whose own message format is looked at: some of each format.
 _WORST = 100
 _TOPICS = 200
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -69,10 +69,11 @@ def questions(
 
 
 def _topic_formats(configs: pl.DataFrame) -> list[dict[str, Any]]:
-    """The message formats that topics have of their own: the first ones by name; no row where none has."""
+    """The message formats that topics have of their own, for each format the first ones by name; no row where none has."""
     own = configs.filter((pl.col("resource_type") == "TOPIC") & (pl.col("config") == evidence.MESSAGE_FORMAT))
-    topics = own.select("resource_name", "value").unique().sort("resource_name", "value").head(_TOPICS)
-    return [{"topics": topics.to_dicts()}] if topics.height else []
+    topics = own.select("resource_name", "value").unique().sort("resource_name", "value")
+    of_each = topics.sort(pl.int_range(pl.len()).over("value"), maintain_order=True).head(_TOPICS)
+    return [{"topics": of_each.sort("resource_name", "value").to_dicts()}] if topics.height else []
 
 
 class FeatureLook:
