@@ -14,6 +14,7 @@ from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import records
 from schemas.gold import MAINTENANCE, RUNS
 from transforms.clusters import CLUSTER
+from transforms.report.mail_policy import latest_now
 
 
 def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> tuple[list[str], bool]:
@@ -21,7 +22,7 @@ def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) ->
     wanted = {name: each.maintain for name, each in several.items() if each.maintain is not None}
     if not wanted:
         return [], False
-    done = _last_done(warehouse)
+    done = _last_done(warehouse, now)
     ended = _runs_since(warehouse, wanted, done) if any(each.after_runs for each in wanted.values()) else {}
 
     def is_due(last: datetime | None, each: MaintainSettings, runs: int) -> bool:
@@ -33,9 +34,10 @@ def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) ->
     return sorted(names), files
 
 
-def _last_done(warehouse: Warehouse) -> dict[tuple[str | None, str], datetime]:
+def _last_done(warehouse: Warehouse, now: datetime) -> dict[tuple[str | None, str], datetime]:
+    """When each last ended. An end from the future is of a wrong clock, and would keep the next one back until then."""
     ends = warehouse.rows(MAINTENANCE, (CLUSTER, "what", "done_at"), {"run_id": None})
-    newest = ends.group_by(CLUSTER, "what").agg(pl.col("done_at").max())
+    newest = ends.filter(pl.col("done_at") <= latest_now(now)).group_by(CLUSTER, "what").agg(pl.col("done_at").max())
     return {(row[CLUSTER], row["what"]): row["done_at"] for row in records(newest, MAINTENANCE)}
 
 
