@@ -90,4 +90,5 @@ def _another_since(warehouse: Warehouse, mine: str) -> datetime | None:
     rows = list(records(noted, MAINTENANCE))
     ended = {mine, *(row["run_id"] for row in rows if row["what"] == ENDED)}
     begun = [row["done_at"] for row in rows if row["what"] == BEGUN and row["run_id"] not in ended]
-    return max([each for each in begun if datetime.now(UTC) - each < _LONGEST], default=None)
+    # A clock may be ahead: one that is dated further in the future is not running either.
+    return max([each for each in begun if abs(datetime.now(UTC) - each) < _LONGEST], default=None)
