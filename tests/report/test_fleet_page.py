@@ -277,3 +277,9 @@ def test_a_cluster_whose_tables_are_not_what_the_evidence_gives_is_not_clean() -
     assert (changed["verified_run_id"], changed["verified_problem"]) == ("run-7", WRONG.problem)
     assert fine["verified_problem"] is None
     assert "verified_at" not in fleet_objects(fleet(runs, NOW, 48))[0]
+
+
+def test_reports_that_a_terminal_does_not_list_are_counted() -> None:
+    many = fleet([failed(f"c{number:02}") for number in range(13)], NOW, 48)
+    lines = fleet_text(many, {cluster.name: f"{cluster.name}.html" for cluster in many.clusters})
+    assert lines[-2:] == ["  c09.html", "  ... 3 more"]

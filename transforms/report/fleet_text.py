@@ -22,6 +22,7 @@ from transforms.report.printable import counted, visible
 from transforms.report.table import fitted
 
 _HEAD = ("cluster", "verdict", "phase", "kafka", "gates", "defects", "behind", "last runs", "last run", "what is so")
+_MOST_REPORTS = 10
 _MARKS = {"go": "go", "no_go": "NO-GO", "unknown": "?"}
 
 
@@ -38,7 +39,9 @@ def fleet_text(fleet: Fleet, places: Mapping[str, str], width: int | None = None
     lines += [f"  {n}. {visible(action.what, 400)} ({action.clusters})" for n, action in enumerate(actions, 1)]
     open_ = [cluster.name for cluster in fleet.clusters if cluster.group != "clean" and cluster.name in places]
     lines += ["", "Reports"] if open_ else []
-    return [*lines, *(f"  {visible(places[name], 300)}" for name in open_[:10])]
+    lines += [f"  {visible(places[name], 300)}" for name in open_[:_MOST_REPORTS]]
+    more = len(open_) - _MOST_REPORTS
+    return [*lines, *([f"  ... {more:,} more"] if more > 0 else [])]
 
 
 def fleet_objects(fleet: Fleet) -> list[dict[str, Any]]:
