@@ -85,6 +85,21 @@ def test_old_and_new_encoder_secrets() -> None:
     assert not of(state_rows([wrong]), "configs")[0]["comparable"]
 
 
+def test_a_controller_decodes_with_one_secret_alone() -> None:
+    """As of a broker that was taken out of service before the secret was rotated: nobody encodes its configurations again."""
+    old, new = (encode_password(SECRET, secret) for secret in ("old", "new"))
+    for name, value, expected in (
+        ("ssl.key.password", old, ["START-13"]),
+        ("ssl.key.password", new, []),
+        # Kafka decodes it as little as any plugin's.
+        ("plugin.setting", old, []),
+    ):
+        data = json.dumps({"version": 1, "config": {name: value}}).encode()
+        rows = state_rows([znode_batch([znode("/config/brokers/1", data, Redactor(FINGERPRINT, ("new", "old")))])])
+        [row] = of(rows, "configs")
+        assert (codes(rows), row["value"], row["comparable"]) == (expected, FINGERPRINT.text(SECRET), True)
+
+
 @pytest.mark.parametrize("secrets", [(), ("encoder",)])
 def test_a_password_in_clear_text_is_none_that_a_broker_can_read(secrets: tuple[str, ...]) -> None:
     """A controller without password.encoder.secret mirrors it so (`PasswordEncoder.NOOP`); brokers and a later load decode it."""

@@ -23,9 +23,10 @@ from transforms.secrets import CIPHERTEXT_PREFIX, PREFIX, Fingerprinter, is_pass
 UNDECODABLE_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "undecodable:hmac:")
 # A cell that was not decoded because its key takes too long to derive.
 COSTLY_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "costly:hmac:")
-# Before the fingerprint of a password that is not encrypted, as brokers encrypt all of them.
-CLEAR_MARK = "clear:"
-CLEAR_PREFIX = f"{CLEAR_MARK}{PREFIX}"
+# Before the fingerprint of a password that is not encrypted, as brokers encrypt all of them, and of one that the first secret does
+# not decode.
+_MARKS = ("clear:", "older:")
+CLEAR_PREFIX, OLDER_PREFIX = (f"{mark}{PREFIX}" for mark in _MARKS)
 NOT_UTF8 = "data is not UTF-8"
 # Where a znode may hold a secret; everything else is passed on as it is.
 SECRET_PLACES = (CONFIG_ROOT, TOKENS_ROOT)
@@ -124,7 +125,7 @@ class Redactor:
         if not value or (not is_sensitive_config(name) and "encryptedPassword" not in value):
             return value
         masked = self._password(value)
-        return masked if is_password_config(name) else masked.removeprefix(CLEAR_MARK)
+        return masked if is_password_config(name) else unmarked(masked)
 
     def _stray(self, key: str, value: Any) -> Any:
         return value if key == "version" and isinstance(value, int) else self._mask(value)
@@ -143,18 +144,24 @@ class Redactor:
         from transforms.zookeeper.read import password_encoder  # noqa: PLC0415
 
         if password_encoder.parse(value) is None:
-            return CLEAR_MARK + self.fingerprint.text(value)
+            return self._marked(CLEAR_PREFIX, value)
         rounds = password_encoder.rounds(value)
         for secret in self.encoder_secrets:
             if rounds > min(password_encoder.MOST_ROUNDS, self._rounds[0]):
                 return self.fingerprint.ciphertext(value).replace(CIPHERTEXT_PREFIX, COSTLY_PREFIX)
             self._rounds[0] -= rounds
             try:
-                return self.fingerprint.text(password_encoder.decode(value, secret))
+                clear = password_encoder.decode(value, secret)
             except password_encoder.UndecodableError:
                 continue
+            return (
+                self.fingerprint.text(clear) if secret == self.encoder_secrets[0] else self._marked(OLDER_PREFIX, clear)
+            )
         masked = self.fingerprint.ciphertext(value)
         return masked.replace(CIPHERTEXT_PREFIX, UNDECODABLE_PREFIX) if self.encoder_secrets else masked
+
+    def _marked(self, prefix: str, secret: str) -> str:
+        return prefix + self.fingerprint.text(secret).removeprefix(PREFIX)
 
     def _scram(self, value: str) -> str:
         parts = [part.partition("=") for part in value.split(",")]
@@ -166,6 +173,12 @@ class Redactor:
         except binascii.Error:
             return self.fingerprint.text(value)
         return ",".join(f"{name}={hidden.get(name, text)}" for name, _, text in parts)
+
+
+def unmarked(value: str) -> str:
+    """The fingerprint alone of a password that is marked; any other value as it is."""
+    mark, _, fingerprint = value.partition(":")
+    return fingerprint if f"{mark}:" in _MARKS and fingerprint.startswith(PREFIX) else value
 
 
 def may_hold_secrets(path: str) -> bool:

@@ -9,9 +9,20 @@ from typing import Any
 from schemas.zookeeper.paths import DEFAULT_ENTITY
 from transforms.secrets import CIPHERTEXT_PREFIX, is_sensitive_config
 from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, duplicate_keys, finding, parse_object
-from transforms.zookeeper.read.redact import CLEAR_MARK, CLEAR_PREFIX, COSTLY_PREFIX, UNDECODABLE_PREFIX
+from transforms.zookeeper.read.redact import CLEAR_PREFIX, COSTLY_PREFIX, OLDER_PREFIX, UNDECODABLE_PREFIX, unmarked
 
 _BROKER_ID = re.compile(r"[0-9]{1,10}")
+_MARKED = (
+    (CLEAR_PREFIX, "START-13", "is in clear text: no broker can decode it"),
+    # KRaft's controllers have no password.encoder.old.secret (`ControllerServer`).
+    (
+        OLDER_PREFIX,
+        "START-13",
+        "does not decode with the first encoder secret given, only with a later one: a controller has one",
+    ),
+    (UNDECODABLE_PREFIX, "START-13", "does not decode with the encoder secrets given"),
+    (COSTLY_PREFIX, "CONFIG-COST", "takes too long to decode: it is not compared"),
+)
 
 
 def read_topic_config(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
@@ -56,7 +67,7 @@ def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[
                 "resource_type": resource_type,
                 "resource_name": resource_name,
                 "config": name,
-                "value": value.removeprefix(CLEAR_MARK) if value.startswith(CLEAR_PREFIX) else value,
+                "value": unmarked(value),
                 "sensitive": is_sensitive_config(name),
                 "comparable": not value.startswith((CIPHERTEXT_PREFIX, UNDECODABLE_PREFIX, COSTLY_PREFIX)),
             },
@@ -66,9 +77,6 @@ def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[
 
 def _about(path: str, name: str, value: str) -> Iterator[StateRow]:
     """Yield what the redactor found out about a value that brokers encrypt."""
-    if value.startswith(CLEAR_PREFIX):
-        yield finding("START-13", path, f"'{name}' is in clear text: no broker can decode it")
-    if value.startswith(UNDECODABLE_PREFIX):
-        yield finding("START-13", path, f"'{name}' does not decode with the encoder secrets given")
-    if value.startswith(COSTLY_PREFIX):
-        yield finding("CONFIG-COST", path, f"'{name}' takes too long to decode: it is not compared")
+    for prefix, code, what in _MARKED:
+        if value.startswith(prefix):
+            yield finding(code, path, f"'{name}' {what}")
