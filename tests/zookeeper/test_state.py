@@ -310,10 +310,12 @@ def test_older_payloads() -> None:
     assert (token["owner"], token["requester"], token["renewers"]) == ("User:a", "User:a", ["User:c"])
     broker = of(state_of("/brokers/ids/4", b'{"version":1,"host":"h","port":9}', czxid=77), "brokers")[0]
     assert (broker["broker_epoch"], broker["endpoints"][0]["host"], broker["znode_version"]) == (77, "h", 1)
-    six = b'{"version":3,"endpoints":["PLAINTEXT://[::1]:9092"],"host":null,"port":-1}'
-    assert of(state_of("/brokers/ids/4", six), "brokers")[0]["endpoints"] == [
-        {"name": "PLAINTEXT", "host": "::1", "port": 9092, "security_protocol": "PLAINTEXT"}
-    ]
+    # Of a link-local address with its network interface (`Utils.HOST_PORT_PATTERN`), too.
+    for host in ("::1", "fe80::a1%eth0", "fe80::a1%br-lan_2.100"):
+        six = f'{{"version":3,"endpoints":["PLAINTEXT://[{host}]:9092"],"host":null,"port":-1}}'.encode()
+        assert of(state_of("/brokers/ids/4", six), "brokers")[0]["endpoints"] == [
+            {"name": "PLAINTEXT", "host": host, "port": 9092, "security_protocol": "PLAINTEXT"}
+        ]
     feature = of(
         state_of(
             "/feature", b'{"version":1,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":4}}}'

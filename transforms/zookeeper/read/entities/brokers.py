@@ -8,7 +8,7 @@ from typing import Any
 
 from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, finding, integer, parse_object, text
 
-_ENDPOINT = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:%.]*)\]|([^\[\]]*)):(-?[0-9]{1,9})")
+_ENDPOINT = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([^\[\]]*)):(-?[0-9]{1,9})")
 
 
 def read_broker(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
