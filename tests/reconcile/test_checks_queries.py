@@ -12,6 +12,7 @@ import pytest
 
 from schemas.checks.codes import HALF_LOADED
 from tests.reconcile.planted import gathered, sides_of, table, trees_of
+from transforms.reconcile.compare.home import homes
 from transforms.reconcile.judge import kraft_queries, queries
 from transforms.reconcile.judge.load import Load
 from transforms.reconcile.judge.rules import VIOLATIONS, broken
@@ -283,6 +284,20 @@ def test_a_failover_does_not_make_a_request_old_that_came_after_the_load() -> No
     assert of(replace(KNOWN, claim=649)) == [f"log_dir_event of {name} (/{name})" for name in made]
     assert of(replace(KNOWN, loaded_at=None)) == []
     assert of(replace(KNOWN, claim=None)) == []
+
+
+def test_what_zookeeper_has_no_place_for_is_what_its_paths_refuse() -> None:
+    """`PathUtils.validatePath` of ZooKeeper, by Java's characters: one beyond 16 bits is two surrogates."""
+    refused = ["a/b", ".", "..", "a\nb", "a\x7fb", "a\x9fb", "\ue000", "\uf8ff", "\ufff0", "rocket \U0001f680"]
+    stored = ["*", "...", ".a", "a.b", "a b", "\xa0", "\u4e2d\u6587", "\ud7ff", "\uf900", "\uffef", "e\u0301"]
+    rows = [{"source": "kraft", "resource_type": "GROUP", "resource_name": name} for name in (*refused, *stored)]
+    found = gathered({**ROWS, "acls": rows}, (), ((), ()), KNOWN).rows()
+    assert sorted(row["text"] for row in found if row["code"] == "RB-07") == sorted(
+        f"an ACL of GROUP {name}: ZooKeeper has no place for the name" for name in refused
+    )
+    for name in (*refused, *stored):
+        key = {"resource_type": "GROUP", "pattern_type": "LITERAL", "resource_name": name}
+        assert homes("acls", key) == (() if name in refused else (f"/kafka-acl/Group/{name}",))
 
 
 def violations_of(code: str, *texts: str | None) -> pl.DataFrame:

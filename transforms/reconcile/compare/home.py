@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -10,6 +11,9 @@ from schemas.zookeeper.acls import RESOURCE_TYPES
 from schemas.zookeeper.paths import DEFAULT_ENTITY
 
 _ACL_FOLDERS: Mapping[str, str] = {name: folder for folder, name in RESOURCE_TYPES.items()}
+# Part of a path that ZooKeeper refuses, or takes for two (`PathUtils.validatePath`); beyond 16 bits Java has surrogates.
+NO_ZNODE_NAME = "[/\0-\x1f\x7f-\x9f\ue000-\uf8ff\ufff0-\U0010ffff]|^[.]{1,2}$"
+_no_znode_name = re.compile(NO_ZNODE_NAME).search
 _QUOTA_ROOTS: Mapping[str, str] = {"user": "users", "client-id": "clients", "ip": "ips"}
 
 
@@ -78,5 +82,7 @@ def _quota(names: Mapping[str, str | None]) -> tuple[str, ...]:
 def _acl(key: Mapping[str, Any]) -> tuple[str, ...]:
     folder = _ACL_FOLDERS.get(key["resource_type"])
     root = "/kafka-acl" if key["pattern_type"] == "LITERAL" else f"/kafka-acl-extended/{key['pattern_type'].lower()}"
-    # Names are not encoded: ZooKeeper has no place for one with a slash.
-    return () if folder is None or "/" in key["resource_name"] else (f"{root}/{folder}/{key['resource_name']}",)
+    # Names are not encoded: ZooKeeper has no place for some.
+    return (
+        () if folder is None or _no_znode_name(key["resource_name"]) else (f"{root}/{folder}/{key['resource_name']}",)
+    )

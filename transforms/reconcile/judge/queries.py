@@ -11,6 +11,7 @@ from schemas.checks import KRAFT, ZOOKEEPER
 from schemas.checks.codes import HALF_LOADED, TO_DECODE
 from transforms.frames import except_ids, json_of
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
+from transforms.reconcile.compare.home import NO_ZNODE_NAME
 from transforms.reconcile.judge import kraft_queries, operation_queries
 from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
@@ -114,7 +115,7 @@ def _of_configs(configs: pl.DataFrame, partitions: pl.DataFrame) -> Iterator[pl.
 
 
 def _of_security(tables: Mapping[str, pl.DataFrame], health: Health) -> Iterator[pl.DataFrame]:
-    yield broken(tables["acls"], [_slash_in_acl(), *operation_queries.acl_rules(health)])
+    yield broken(tables["acls"], [_acl_without_place(), *operation_queries.acl_rules(health)])
     yield broken(tables["scram_credentials"], [credentials_in_clear(), *operation_queries.credential_rules()])
     yield broken(tables["delegation_tokens"], operation_queries.token_rules(health))
 
@@ -184,9 +185,9 @@ def _config_rules() -> list[RowRule]:
     ]
 
 
-def _slash_in_acl() -> RowRule:
+def _acl_without_place() -> RowRule:
     text = said("an ACL of {} {}: ZooKeeper has no place for the name", "resource_type", "resource_name")
-    return RowRule("RB-07", _kraft() & pl.col("resource_name").str.contains("/", literal=True), text)
+    return RowRule("RB-07", _kraft() & pl.col("resource_name").str.contains(NO_ZNODE_NAME), text)
 
 
 def _admin_rules(known: Known) -> list[RowRule]:
