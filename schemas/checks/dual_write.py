@@ -56,11 +56,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "DUR-06",
-        "ZooKeeper can store every configuration and ACL",
+        "ZooKeeper can store every configuration, ACL, quota and credential",
         ("dual_write",),
         DURING,
-        "Delete the client metrics subscriptions and the ACLs listed, and create no new ones until the migration is finalised. "
-        "With them, the full sync after the next controller failover cannot finish.",
+        "Delete the client metrics subscriptions, ACLs, quotas and credentials listed, and create no new ones until the migration is "
+        "finalised. With them, the full sync after the next controller failover cannot finish.",
         "ZkConfigMigrationClient, ZkAclMigrationClient; S§5.2",
         needs=KRAFT_ONLY,
     ),

@@ -300,6 +300,32 @@ def test_what_zookeeper_has_no_place_for_is_what_its_paths_refuse() -> None:
         assert homes("acls", key) == (() if name in refused else (f"/kafka-acl/Group/{name}",))
 
 
+def test_a_quota_or_credential_without_a_name_of_a_znode_stops_the_full_sync() -> None:
+    """Names are encoded, but for dots. An empty one is a load's before KAFKA-16411 was fixed, and its default in those releases."""
+
+    def quota(**entity: str | None) -> dict[str, Any]:
+        parts = [{"type": kind, "name": name} for kind, name in entity.items()]
+        return {"source": "kraft", "entity": parts, "quota": "producer_byte_rate", "value": 1.0}
+
+    names = ("", ".", "..", "...", "a/b", None)
+    rows = {
+        "client_quotas": [*(quota(user=name) for name in names), quota(**{"client-id": ".", "user": "alice"})],
+        "scram_credentials": [
+            {"source": "kraft", "user": name, "mechanism": "SCRAM-SHA-256"} for name in ("..", "a/b")
+        ],
+    }
+
+    def of(known: queries.Known) -> set[str]:
+        found = gathered({**ROWS, "acls": [], **rows}, (), ((), ()), known).rows()
+        return {
+            row["text"].removesuffix(": ZooKeeper has no place for the name") for row in found if row["code"] == "RB-07"
+        }
+
+    dots = {"a quota of user=.", "a quota of user=..", "a quota of client-id=.,user=alice", "a credential of user .."}
+    assert of(KNOWN) == dots
+    assert of(replace(KNOWN, decodes_names=True)) == dots | {"a quota of user="}
+
+
 def violations_of(code: str, *texts: str | None) -> pl.DataFrame:
     return pl.DataFrame({"code": [code] * len(texts), "text": texts}, schema=VIOLATIONS)
 

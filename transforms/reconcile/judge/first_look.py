@@ -12,6 +12,7 @@ from transforms.features.levels import release_tuple
 from transforms.isr.builder import bumps_on_shrink
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, Milestone
+from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.judge import kraft_health
 from transforms.reconcile.judge.facts import (
     LeaderEpoch,
@@ -117,6 +118,7 @@ class FirstLook:
             mirrored_until=zookeeper.get("migration_mzxid") if self.phase is Phase.FINALIZED else None,
             load=recorded_load(named, self.given.side.transactions if self.given.side else None),
             newest_znode_time_ms=self.newest_change[0],
+            decodes_names=not limits(self.release.version).mangles_names,
             health=self._health(),
         )
 

@@ -35,6 +35,7 @@ class Known:
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
     `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
     log holds the load. `mirrored_until` is `/migration`'s mzxid when the migration is finalised: nothing is mirrored after.
+    `decodes_names` is true for a release that has the names of users and clients as they are (KAFKA-16222, 16411).
     `newest_znode_time_ms` is the newest mtime of the tree in milliseconds since the epoch, `health` what the
     rules of KRaft's own health need.
     """
@@ -49,6 +50,7 @@ class Known:
     load: Load | None = None
     mirrored_until: int | None = None
     newest_znode_time_ms: int | None = None
+    decodes_names: bool = False
     health: Health = field(default_factory=Health)
 
 
@@ -64,7 +66,7 @@ def violations(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.
         judged = without_pending(judged, tables["admin_operations"])
     yield from _of_partitions(judged, known)
     yield from _of_configs(tables["configs"], judged)
-    yield from _of_security(tables, known.health)
+    yield from _of_security(tables, known)
     yield from _of_operations(tables, known)
     yield from _of_findings(tables["findings"])
     yield operation_queries.dead_letters(judged, tables["configs"])
@@ -114,10 +116,14 @@ def _of_configs(configs: pl.DataFrame, partitions: pl.DataFrame) -> Iterator[pl.
     yield leaked(configs, "configs", "resource_name", "value")
 
 
-def _of_security(tables: Mapping[str, pl.DataFrame], health: Health) -> Iterator[pl.DataFrame]:
-    yield broken(tables["acls"], [_acl_without_place(), *operation_queries.acl_rules(health)])
-    yield broken(tables["scram_credentials"], [credentials_in_clear(), *operation_queries.credential_rules()])
-    yield broken(tables["delegation_tokens"], operation_queries.token_rules(health))
+def _of_security(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.DataFrame]:
+    quota, credential = _names_without_place(known)
+    yield broken(tables["acls"], [_acl_without_place(), *operation_queries.acl_rules(known.health)])
+    yield broken(tables["client_quotas"], [quota])
+    yield broken(
+        tables["scram_credentials"], [credential, credentials_in_clear(), *operation_queries.credential_rules()]
+    )
+    yield broken(tables["delegation_tokens"], operation_queries.token_rules(known.health))
 
 
 def _of_operations(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.DataFrame]:
@@ -190,6 +196,27 @@ def _acl_without_place() -> RowRule:
     return RowRule("RB-07", _kraft() & pl.col("resource_name").str.contains(NO_ZNODE_NAME), text)
 
 
+def _names_without_place(known: Known) -> tuple[RowRule, RowRule]:
+    """Of quotas and credentials: names are encoded as parts of a path, all but dots. An empty one was the default before."""
+    refused = "^[.]{0,2}$" if known.decodes_names else "^[.]{1,2}$"
+    parts = pl.element().struct.field("name").str.contains(refused)
+    quota = said(
+        "a quota of {}: ZooKeeper has no place for the name",
+        _spelled(json_of("entity").str.json_path_match("$.entity")),
+    )
+    credential = said("a credential of user {}: ZooKeeper has no place for the name", "user")
+    return (
+        RowRule("RB-07", _kraft() & pl.col("entity").list.eval(parts).list.any(), quota),
+        RowRule("RB-07", _kraft() & pl.col("user").str.contains(refused), credential),
+    )
+
+
+def _spelled(entity: pl.Expr) -> pl.Expr:
+    """A quota's entity, as its key has it in compact JSON, in words."""
+    named = entity.str.replace_all(_NAMED, "${1}=${2}").str.replace_all(_DEFAULT, "${1}=<default>")
+    return named.str.strip_chars("[]")
+
+
 def _admin_rules(known: Known) -> list[RowRule]:
     kind, czxid = pl.col("kind"), pl.col("zk_czxid")
     asked = kind.is_in(["delete_topic", "reassign_partitions", "preferred_replica_election"])
@@ -233,8 +260,7 @@ def _lost_removal(epoch_start: int | None) -> RowRule:
     """Only users' quotas are mirrored correctly; the newest leader's full sync mirrors what was removed before it."""
     parts = pl.col("entity").str.contains_any(['"client-id"', '"ip"'])
     recent = pl.col("from_offset") >= (epoch_start or 0)
-    named = pl.col("entity").str.replace_all(_NAMED, "${1}=${2}").str.replace_all(_DEFAULT, "${1}=<default>")
-    text = said("quotas of {}, removed at offset {}", named.str.strip_chars("[]"), "from_offset")
+    text = said("quotas of {}, removed at offset {}", _spelled(pl.col("entity")), "from_offset")
     return RowRule("DUR-17", parts & recent, text)
 
 
