@@ -323,7 +323,10 @@ def test_a_quota_or_credential_without_a_name_of_a_znode_stops_the_full_sync() -
 
     dots = {"a quota of user=.", "a quota of user=..", "a quota of client-id=.,user=alice", "a credential of user .."}
     assert of(KNOWN) == dots
-    assert of(replace(KNOWN, decodes_names=True)) == dots | {"a quota of user="}
+    assert of(replace(KNOWN, default_is_empty=False)) == dots | {"a quota of user="}
+    assert of(replace(KNOWN, default_is_empty=True)) == dots | {"a quota of user=<default>"}, (
+        "toZkEntityName throws on null"
+    )
 
 
 def violations_of(code: str, *texts: str | None) -> pl.DataFrame:

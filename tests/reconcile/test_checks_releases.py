@@ -14,7 +14,7 @@ from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, zk_migration_st
 from tests.reconcile.test_checks import LOAD_STATE, NOW, broker, dual_write, in_kraft_mode, waiting, zookeeper
 from transforms.kraft.release import infer_release
 from transforms.kraft.replay.transactions import read_transactions
-from transforms.reconcile.compare.exposure import affecting
+from transforms.reconcile.compare.exposure import affecting, has
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch
 from transforms.reconcile.judge.gates import run_checks
 
@@ -156,3 +156,11 @@ def test_remedies_name_what_the_tool_of_an_older_release_has() -> None:
     assert "--metadata X.Y-IVn" in naming["FEAT-07"]
     [upgrade] = [check.remedy for check in CHECKS if check.id == "UPG-03"]
     assert "--metadata X.Y-IVn" in upgrade
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [(None, None), ("3.5.2", True), ("3.5", True), ("3.6", None), ("3.6.1", True), ("3.6.2", False), ("3.8", False)],
+)
+def test_a_release_has_a_defect_or_not_or_its_patch_decides_it(version: str | None, expected: bool | None) -> None:
+    assert has("KAFKA-16411", version) is expected

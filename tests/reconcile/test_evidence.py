@@ -162,6 +162,17 @@ def test_an_offset_that_moves_without_a_load_is_of_a_release_after_3_4(
     assert FirstLook(early, answers).release.version == release
 
 
+@pytest.mark.parametrize(
+    ("version", "level", "expected"),
+    # Nodes state a lower bound: whoever states 3.5 may run 3.9 at an old metadata.version.
+    [("3.6.1", 19, True), ("3.7.1", 19, False), ("3.4.1", 8, None), (None, 11, None), (None, 20, False)],
+)
+def test_what_the_release_takes_for_a_default(version: str | None, level: int, expected: bool | None) -> None:
+    answers = {**ANSWERS, "features": [{**_ANSWERED["features"][0], "level": level}]}
+    look = FirstLook(given(ELECTED, LEVEL, state(69, 2), state(150, 1), kafka_version=version), answers)
+    assert look.known().default_is_empty is expected
+
+
 def test_the_same_records_are_another_phase_by_who_holds_the_controller() -> None:
     assert FirstLook(given(), ANSWERS).phase is Phase.DUAL_WRITE
     assert FirstLook(given(zookeeper=ROLLED_BACK), ANSWERS).phase is Phase.ROLLED_BACK

@@ -15,6 +15,15 @@ def affecting(version: str) -> list[tuple[KnownDefect, str]]:
     return [(defect, releases) for defect in DEFECTS if (releases := _affected(defect, version)) is not None]
 
 
+def has(jira: str, version: str | None) -> bool | None:
+    """Whether a release has a defect of the catalogue; None if its patch, or the release, is unknown and decides it."""
+    if version is None:
+        return None
+    defect = next(each for each in DEFECTS if each.jira == jira)
+    found = {_has(defect, patch) for patch in _candidates(version)}
+    return found.pop() if len(found) == 1 else None
+
+
 def _affected(defect: KnownDefect, version: str) -> str | None:
     """How a release is affected, in words; None when it is not."""
     candidates = _candidates(version)

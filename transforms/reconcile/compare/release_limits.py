@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from transforms.kraft.release import before
 from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow
-from transforms.reconcile.compare.exposure import affecting
+from transforms.reconcile.compare.exposure import has
 
 _UNMIGRATED_IN_3_4 = {
     "acls": "Kafka 3.4 does not migrate ACLs (KAFKA-14796)",
@@ -61,4 +61,4 @@ def limits(kafka_version: str | None) -> Limits:
 
 
 def _may_have(jira: str, kafka_version: str | None) -> bool:
-    return kafka_version is None or any(defect.jira == jira for defect, _ in affecting(kafka_version))
+    return has(jira, kafka_version) is not False

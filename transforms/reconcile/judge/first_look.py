@@ -12,7 +12,7 @@ from transforms.features.levels import release_tuple
 from transforms.isr.builder import bumps_on_shrink
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, Milestone
-from transforms.reconcile.compare.release_limits import limits
+from transforms.reconcile.compare.exposure import has
 from transforms.reconcile.judge import kraft_health
 from transforms.reconcile.judge.facts import (
     LeaderEpoch,
@@ -118,9 +118,15 @@ class FirstLook:
             mirrored_until=zookeeper.get("migration_mzxid") if self.phase is Phase.FINALIZED else None,
             load=recorded_load(named, self.given.side.transactions if self.given.side else None),
             newest_znode_time_ms=self.newest_change[0],
-            decodes_names=not limits(self.release.version).mangles_names,
+            default_is_empty=self._default_is_empty(),
             health=self._health(),
         )
+
+    def _default_is_empty(self) -> bool | None:
+        """An inferred release may be older than those that run, and they may have the repair."""
+        version = self.release.version
+        unsure = before(version, 3, 5) or (self.given.kafka_version is None and has("KAFKA-16411", version))
+        return None if unsure else has("KAFKA-16411", version)
 
     @property
     def loaded_at(self) -> int | None:

@@ -35,7 +35,7 @@ class Known:
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
     `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
     log holds the load. `mirrored_until` is `/migration`'s mzxid when the migration is finalised: nothing is mirrored after.
-    `decodes_names` is true for a release that has the names of users and clients as they are (KAFKA-16222, 16411).
+    `default_is_empty` is true for a release of 3.5 or later that takes an empty name for the default of a quota (KAFKA-16411).
     `newest_znode_time_ms` is the newest mtime of the tree in milliseconds since the epoch, `health` what the
     rules of KRaft's own health need.
     """
@@ -50,7 +50,7 @@ class Known:
     load: Load | None = None
     mirrored_until: int | None = None
     newest_znode_time_ms: int | None = None
-    decodes_names: bool = False
+    default_is_empty: bool | None = None
     health: Health = field(default_factory=Health)
 
 
@@ -197,16 +197,18 @@ def _acl_without_place() -> RowRule:
 
 
 def _names_without_place(known: Known) -> tuple[RowRule, RowRule]:
-    """Of quotas and credentials: names are encoded as parts of a path, all but dots. An empty one was the default before."""
-    refused = "^[.]{0,2}$" if known.decodes_names else "^[.]{1,2}$"
-    parts = pl.element().struct.field("name").str.contains(refused)
+    """Of quotas and credentials. Names are encoded, but for dots; a default is null, or empty in releases that throw on null."""
+    refused = "^[.]{0,2}$" if known.default_is_empty is False else "^[.]{1,2}$"
+    name = pl.element().struct.field("name")
+    parts = name.str.contains(refused)
     quota = said(
         "a quota of {}: ZooKeeper has no place for the name",
         _spelled(json_of("entity").str.json_path_match("$.entity")),
     )
     credential = said("a credential of user {}: ZooKeeper has no place for the name", "user")
+    odd = parts.fill_null(value=True) if known.default_is_empty else parts
     return (
-        RowRule("RB-07", _kraft() & pl.col("entity").list.eval(parts).list.any(), quota),
+        RowRule("RB-07", _kraft() & pl.col("entity").list.eval(odd).list.any(), quota),
         RowRule("RB-07", _kraft() & pl.col("user").str.contains(refused), credential),
     )
 
