@@ -228,7 +228,9 @@ def _no_load_broke_off(facts: Facts) -> Outcome:
         for offset in aborted
     ]
     if not problems and (facts.level or 0) < TRANSACTIONS_LEVEL:
-        return not_applicable("below metadata.version 3.6-IV1 a load is no transaction: START-06 judges what one left")
+        return not_applicable(
+            "below metadata.version 3.6-IV1 a load is not a transaction: START-06 judges what one left"
+        )
     return found(problems, tolerable=len(problems) < 2)
 
 
