@@ -433,7 +433,7 @@ def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
     assert violations["ISR-03"] == ["led-by-nobody/0: leader 9 is not a replica of [0, 1, 2]"]
     (moving,) = violations["REASSIGNING"]
     assert moving.startswith("moving-in-kraft/0: adding ")
-    assert len(violations) == 28
+    assert len(violations) == 29
 
 
 @pytest.mark.parametrize("at_once", [1, 1000])
@@ -490,7 +490,7 @@ def test_which_topics_an_unknown_broker_holds() -> None:
 def test_rows_are_counted_by_table_and_side() -> None:
     tables = sides_of({"topics": ROWS["topics"], "acls": ROWS["acls"]}).tables
     counts = queries.row_counts({name: tables[name] for name in ("topics", "acls", "configs")})
-    assert counts.rows() == [("acls", "kraft", 2), ("topics", "zookeeper", 2)]
+    assert counts.rows() == [("acls", "kraft", 2), ("topics", "kraft", 2), ("topics", "zookeeper", 2)]
 
 
 @pytest.mark.parametrize(
