@@ -446,7 +446,11 @@ def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
         copies=[copy(3000 + node, checkpoints=(Checkpoint("c", at, 1, True),)) for node, at in enumerate(checkpoint)],
         levels=[LevelChange(offset, level) for offset, level in levels.items()],
         features={"metadata.version": levels[max(levels)]},
-        other_levels=[LevelChange(30, 1, "streams.version"), LevelChange(31, 0, "streams.version")],
+        other_levels=[
+            LevelChange(30, 1, "streams.version"),
+            LevelChange(31, 0, "streams.version"),
+            LevelChange(40, 1, "kraft.version"),
+        ],
         brokers_in_kraft=[],
         controllers=[controller(node, 29) for node in (3000, 3001, 3002)],
         quorum=Quorum(0, ()),
@@ -457,6 +461,7 @@ def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
     answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
     judged = readiness(state_of(answers, facts, side, (4, 2), None), (4, 1))
     assert judged.verdict.value == verdict
+    assert not outcomes(readiness(state_of(answers, facts, side, (4, 2), None), (3, 8)), "kraft.version")
     assert judged.floor == ((4, 2) if verdict == "blocked" or levels[max(levels)] == 29 else (4, 1))
     blocked = [line for line in judged.lines if line.outcome is LineOutcome.BLOCKED]
     words = "featureLevel=29), but this controller only supports versions 7-27; wait until each node has a newer one"

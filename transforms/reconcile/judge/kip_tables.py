@@ -26,7 +26,7 @@ from transforms.downgrade.readiness import (
     with_kraft,
 )
 from transforms.features.levels import UnknownLevelError, release_name, release_tuple
-from transforms.features.matrix import Node, matrix, node_of
+from transforms.features.matrix import KRAFT_VERSION, Node, matrix, node_of
 from transforms.isr.audit import LINE, isr_audit
 from transforms.kraft.quorum import replayed_from
 from transforms.kraft.side import KraftSide
@@ -201,10 +201,12 @@ def state_of(
 def _replayed(facts: Facts) -> dict[str, tuple[int, int]]:
     """By feature the highest level that some node replays when it starts, and the offset of the feature's newest record.
 
-    A node replays its newest checkpoint, which has the level in force there, and the records after it.
+    A node replays its newest checkpoint, which has the level in force there, and the records after it. Those of kraft.version were never
+    in force (KAFKA-18979).
     """
     first, found = replayed_from(facts.copies), dict[str, tuple[int, int]]()
-    for change in sorted((*facts.levels, *facts.other_levels), key=lambda each: each.offset):
+    changes = (each for each in (*facts.levels, *facts.other_levels) if each.feature != KRAFT_VERSION)
+    for change in sorted(changes, key=lambda each: each.offset):
         highest = found.get(change.feature, (0, 0))[0] if change.offset >= first else 0
         found[change.feature] = max(highest, change.level), change.offset
     return found
