@@ -18,6 +18,7 @@ from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, add_files_argument, limits_of, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.delta_errors import readable
+from jobs.version import tool_version
 from transforms.examination.reexamination import EVIDENCE
 from transforms.nearest import suggestion
 from transforms.report.printable import counted, visible
@@ -118,11 +119,17 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
         _tell(kept_bytes.forgotten)
         return keep(past.run_id, EQUAL)
     where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in totals.items())
+    if past.report.tool_version != tool_version():
+        raise unknown(past.run_id, AuditError(_of_another_release(past.report.tool_version, where)))
     problem = f"does NOT match its evidence: {where}"
     print(f"{name}: run {past.run_id} {problem}")
     reasons = [row for row in found if arguments.sample or row["what"] in _REASONS]
     _tell([*_lines(reasons), *kept_bytes.forgotten])
     return worst([ERRORS, keep(past.run_id, DIFFERS, problem)])
+
+
+def _of_another_release(made_by: str, where: str) -> str:
+    return f"release {made_by} made it and this is {tool_version()}, whose rules may be others ({where} differ); verify the next run"
 
 
 def _why(error: Exception) -> str:
