@@ -192,7 +192,10 @@ def _lines(
     committed_end: int | None,
 ) -> list[str]:
     earlier = f", and {sum(row['changes'] for row in days):,} older ones by day (UTC)" if days else ""
-    lines = [f"Partition {name[0]} of topic id {name[1]}: {len(history)} changes{earlier}", *map(_day_line, days)]
+    lines = [
+        f"Partition {name[0]} of topic id {name[1]}: {counted(len(history), 'change')}{earlier}",
+        *map(_day_line, days),
+    ]
     for step in history:
         state = step.after
         proved = committed_end is None or step.offset < committed_end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from transforms.features.levels import Release, release_name
@@ -12,6 +13,8 @@ PERSISTENT = "persistent.metadata.version"
 # From this protocol on the message format is taken for 3.0 (`shouldIgnoreMessageFormatVersion`).
 IGNORED_FROM: Release = (3, 0)
 Configurations = Mapping[int, Mapping[str, str]]
+# Anybody may have written a topic's message format.
+_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.[0-9]{1,9})*")
 
 
 def version_of(text: str) -> Release | None:
@@ -19,10 +22,8 @@ def version_of(text: str) -> Release | None:
 
     Before 1.0 the second and third number were what major and minor are now: 0.11.0 is (0, 11).
     """
-    parts = text.strip().partition("-")[0].split(".")
-    if len(parts) < 2 or not all(part.isdigit() for part in parts):
-        return None
-    return int(parts[0]), int(parts[1])
+    found = _VERSION.fullmatch(text.strip().partition("-")[0])
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def record_format(version: Release) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,8 @@ from transforms.reconcile.judge.skew import ClockSkew, clock_skew
 # What `/migration` is called among the znodes that moved between two walks: it moves all the time in dual write.
 WRITTEN = "written"
 MOVED = "moved"
+# Others are no broker's: anybody may have written such a znode.
+_BROKER_ID = re.compile(r"[0-9]{1,10}")
 _NOT_READ: Mapping[str, int] = {"znodes": 0, "open": 0}
 
 
@@ -187,7 +190,7 @@ def _plan_problem(given: Given) -> str | None:
 def _configured_brokers(answers: Answers, *sides: str) -> frozenset[int]:
     """Brokers that a side has a configuration of; answers of an earlier release do not name the side."""
     names = [row["resource_name"] for row in answers.of("configured") if row.get("source", KRAFT) in sides]
-    return frozenset(int(name) for name in names if name.isdigit())
+    return frozenset(int(name) for name in names if _BROKER_ID.fullmatch(name))
 
 
 def _producer_ids(answers: Answers) -> tuple[int | None, int | None]:

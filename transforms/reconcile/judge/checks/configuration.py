@@ -124,7 +124,7 @@ def protocol_level(text: str) -> int | None:
     if release in LATEST_PRODUCTION:
         return LATEST_PRODUCTION[release]
     major = release.partition(".")[0]
-    return 0 if major.isdigit() and int(major) < 3 else _early(release)
+    return 0 if major in ("0", "1", "2") else _early(release)
 
 
 def _early(release: str) -> int | None:
