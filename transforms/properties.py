@@ -15,6 +15,10 @@ import javaproperties
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 MIN_ISR = "min.insync.replicas"
+SNAPSHOT_INTERVAL, SNAPSHOT_BYTES = (
+    "metadata.log.max.snapshot.interval.ms",
+    "metadata.log.max.record.bytes.between.snapshots",
+)
 DEAD_LETTERS_CREATED = "errors.deadletterqueue.auto.create.topics.enable"
 # The settings that decide a broker's formats; the last one is KIP-384's, which no release has.
 FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
@@ -98,8 +102,8 @@ class NodeSettings:
     of listeners. `listeners` and `inter_broker_listener` are Kafka's defaults where the file has none. `security_map`
     is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of FORMAT_SETTINGS that
     the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, and `refused` those whose value it does not
-    take, with why, never their values. `min_isr` is min.insync.replicas, None when the file does not set it;
-    `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
+    take, with why, never their values. `min_isr` is min.insync.replicas, `snapshot_ms` SNAPSHOT_INTERVAL (0: never by age) and
+    `snapshot_bytes` SNAPSHOT_BYTES, None when the file does not set it; `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -117,6 +121,8 @@ class NodeSettings:
     dropped: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     min_isr: int | None = None
+    snapshot_ms: int | None = None
+    snapshot_bytes: int | None = None
     creates_dead_letter_topics: bool = False
 
     @property
@@ -208,6 +214,8 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         dropped=tuple(sorted(key for key in values if key in DROPPED_IN_4 or key.startswith("zookeeper."))),
         refused=tuple(_refused(values)),
         min_isr=_number(values.get(MIN_ISR)),
+        snapshot_ms=_number(values.get(SNAPSHOT_INTERVAL)),
+        snapshot_bytes=_number(values.get(SNAPSHOT_BYTES)),
         creates_dead_letter_topics=values.get(DEAD_LETTERS_CREATED, "").strip().lower() == "true",
     )
 

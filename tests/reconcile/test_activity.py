@@ -6,7 +6,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from tests.reconcile.kraft_clusters import HOUR, NOW, kraft
+import pytest
+
+from tests.reconcile.kraft_clusters import HOUR, NODES, NOW, kraft
+from transforms.properties import PropertyFiles, node_properties
 from transforms.reconcile.judge.gates import run_checks
 from transforms.reconcile.judge.kraft_health import activity_of
 
@@ -28,6 +31,29 @@ def test_kafka_3_3_makes_snapshots_by_size_alone() -> None:
         (kraft(activity=replace(old, bytes=50 << 20), kafka_version="3.3"), "warn"),
     ):
         assert next(check.verdict for check in run_checks(facts) if check.id == "LOG-01") == said
+
+
+@pytest.mark.parametrize(
+    ("lines", "files", "hours", "megabytes", "said"),
+    [
+        ("", 3, 3, 1, "warn"),
+        ("metadata.log.max.snapshot.interval.ms=0", 3, 48, 1, "pass"),
+        ("metadata.log.max.snapshot.interval.ms=0", 3, 48, 41, "warn"),
+        ("metadata.log.max.snapshot.interval.ms=21600000", 3, 11, 1, "pass"),
+        ("metadata.log.max.snapshot.interval.ms=21600000", 3, 13, 1, "warn"),
+        # The controller whose file is missing makes one each hour, as far as is known.
+        ("metadata.log.max.snapshot.interval.ms=21600000", 2, 11, 1, "warn"),
+        ("metadata.log.max.record.bytes.between.snapshots=104857600", 3, 1, 150, "pass"),
+        ("metadata.log.max.record.bytes.between.snapshots=104857600", 3, 1, 201, "warn"),
+    ],
+)
+def test_how_often_a_checkpoint_is_made_is_in_the_controllers_files(
+    lines: str, files: int, hours: int, megabytes: int, said: str
+) -> None:
+    given = tuple(node_properties(f"/c{node}", f"node.id={node}\n{lines}") for node in NODES[:files])
+    old = replace(activity_of(NEWEST, SIDE, NOW - hours * HOUR), bytes=megabytes << 20)
+    facts = kraft(activity=old, properties=PropertyFiles(controllers=given))
+    assert next(check.verdict for check in run_checks(facts) if check.id == "LOG-01") == said
 
 
 def test_records_without_a_time_are_counted_with_those_that_have_one() -> None:

@@ -24,6 +24,7 @@ from transforms.features.levels import MINIMUM_4X, highest_of, latest_of, lowest
 from transforms.kraft.quorum import replayed_from
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
+from transforms.properties import NodeSettings
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
 from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.directory_rules import MIGRATING
@@ -32,7 +33,8 @@ from transforms.reconcile.judge.kraft_queries import MIN_ISR
 
 _HOUR, _DAY = 3_600_000, 86_400_000
 # metadata.log.max.snapshot.interval.ms and metadata.log.max.record.bytes.between.snapshots, twice over.
-_SNAPSHOT_AGE, _SNAPSHOT_BYTES = 2 * _HOUR, 40 * 1024 * 1024
+# Kafka's defaults; a checkpoint is missed at twice them.
+_SNAPSHOT_AGE, _SNAPSHOT_BYTES = _HOUR, 20 * 1024 * 1024
 # KafkaRaftClient.MAX_BATCH_SIZE_BYTES is 8 MiB.
 _LARGE_BATCH = 7 * 1024 * 1024
 # More leaders than a rolling restart of the quorum makes, with something to spare.
@@ -256,11 +258,23 @@ def _snapshots(facts: Facts) -> Outcome:
     behind = log.bytes if log.checkpoint is None else log.bytes_behind
     name = "no checkpoint" if log.checkpoint is None else f"the newest checkpoint ends at offset {log.checkpoint}"
     text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are not in a checkpoint"
-    # 3.3 makes a snapshot by size alone (KIP-876).
-    by_age = age > _SNAPSHOT_AGE and not before(facts.kafka_version, 3, 4)
-    if by_age or behind > _SNAPSHOT_BYTES:
+    most_age, most_bytes = _snapshot_limits(facts)
+    if (most_age and age > 2 * most_age) or behind > 2 * most_bytes:
         return found([text])
     return passed(*([text] if log.by_type else []), *_growth(facts))
+
+
+def _snapshot_limits(facts: Facts) -> tuple[int, int]:
+    """Age (ms, 0: never by age) and bytes at which the first controller makes a checkpoint, by its file or Kafka's defaults.
+
+    3.3 makes them by size alone (KIP-876).
+    """
+    settings = [file.settings for file in facts.properties.controllers]
+    if not settings or set(facts.voters) - {file.node_id for file in facts.properties.controllers}:
+        settings.append(NodeSettings())
+    ages = [_SNAPSHOT_AGE if each.snapshot_ms is None else each.snapshot_ms for each in settings]
+    least = 0 if before(facts.kafka_version, 3, 4) else min((age for age in ages if age > 0), default=0)
+    return least, min(_SNAPSHOT_BYTES if each.snapshot_bytes is None else each.snapshot_bytes for each in settings)
 
 
 def _growth(facts: Facts) -> Iterator[str]:
