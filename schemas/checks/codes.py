@@ -8,6 +8,8 @@ BROKER_REPLACED = "BROKER-REPLACED"
 TO_DECODE = "TO-DECODE"
 # A topic in the log before the load: an earlier leader's load, which was no transaction, ended halfway (START-06).
 HALF_LOADED = "HALF-LOADED"
+# A quota or credential whose name a load stored as ZooKeeper encodes it, or a default as an empty name (CFG-05).
+ENCODED_NAME = "ENCODED-NAME"
 # Partitions by the broker they miss: the checks of leaders and in-sync replicas report their counts (START-16, START-21).
 OFFLINE_BY_BROKER = "OFFLINE-BY-BROKER"
 UNDER_REPLICATED = "UNDER-REPLICATED"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import IN_KRAFT, KRAFT_ONLY, Check, check, optional
+from schemas.checks.check import DURING, IN_KRAFT, KRAFT_ONLY, Check, check, optional
 from schemas.gates import UPGRADE
 
 CHECKS: tuple[Check, ...] = (
@@ -161,6 +161,18 @@ CHECKS: tuple[Check, ...] = (
         "delete it again: nodes that start with the checkpoint have it, the others do not. It is listed until Kafka has "
         "removed the checkpoint.",
         "KIP-226; ConfigurationsDelta; S§8.6",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+    check(
+        "CFG-05",
+        "No quota or credential has an encoded or empty name",
+        (),
+        DURING | IN_KRAFT,
+        "Create the quotas and credentials listed again under the names that clients use, and those with an empty name as "
+        "defaults (`--entity-default`); then delete those listed through the Admin API. A load of Kafka 3.4 to 3.7.0 stored "
+        "names as ZooKeeper encodes them, and defaults under an empty name. They apply to nobody.",
+        "KAFKA-16222; KAFKA-16411; Sanitizer; S§4.2",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

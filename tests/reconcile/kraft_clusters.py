@@ -18,6 +18,7 @@ from schemas.checks.codes import (
     DIRECTORY_UNKNOWN,
     ELR_NO_REPLICA,
     ELR_WAITING,
+    ENCODED_NAME,
     FEW_ITERATIONS,
     LAST_KNOWN_FENCED,
     LOSSY_ELECTION,
@@ -278,6 +279,7 @@ def _operation() -> Iterator[tuple[str, Failing]]:
         (CORDONED, "DIR-03"),
         (DIRECTORY_UNKNOWN, "DIR-04"),
         (FEW_ITERATIONS, "SEC-08"),
+        (ENCODED_NAME, "CFG-05"),
         (TOKEN_EXPIRED, "SEC-09"),
     ):
         yield check_id, (found(code), kraft(), "warn")

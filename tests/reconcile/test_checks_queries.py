@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from schemas.checks.codes import HALF_LOADED
+from schemas.checks.codes import ENCODED_NAME, HALF_LOADED
 from tests.reconcile.planted import gathered, sides_of, table, trees_of
 from transforms.reconcile.compare.home import homes
 from transforms.reconcile.judge import kraft_queries, queries
@@ -327,6 +327,27 @@ def test_a_quota_or_credential_without_a_name_of_a_znode_stops_the_full_sync() -
     assert of(replace(KNOWN, default_is_empty=True)) == dots | {"a quota of user=<default>"}, (
         "toZkEntityName throws on null"
     )
+
+
+def test_a_name_that_a_load_stored_encoded_applies_to_nobody() -> None:
+    """Later releases mirror it as it is, so that both sides are equal (KAFKA-16222, 16411)."""
+    names = ("my%20app", "", "100%", "a%zz", "plain", None)
+    quota = {"source": "kraft", "quota": "producer_byte_rate", "value": 1.0}
+    rows = {
+        "client_quotas": [{**quota, "entity": [{"type": "client-id", "name": name}]} for name in names],
+        "scram_credentials": [
+            {"source": side, "user": name, "mechanism": "SCRAM-SHA-256"}
+            for side in ("kraft", "zookeeper")
+            for name in ("carol%40corp.example", "carol@corp.example")
+        ],
+    }
+    found = gathered({**ROWS, **rows}, (), ((), ()), KNOWN).rows()
+    why = ": a load stored it so, and it applies to nobody"
+    assert sorted(row["text"].removesuffix(why) for row in found if row["code"] == ENCODED_NAME) == [
+        "a credential of user carol%40corp.example",
+        "a quota of client-id=",
+        "a quota of client-id=my%20app",
+    ]
 
 
 def violations_of(code: str, *texts: str | None) -> pl.DataFrame:

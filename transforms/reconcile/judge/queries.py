@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from schemas.checks import KRAFT, ZOOKEEPER
-from schemas.checks.codes import HALF_LOADED, TO_DECODE
+from schemas.checks.codes import ENCODED_NAME, HALF_LOADED, TO_DECODE
 from transforms.frames import except_ids, json_of
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.compare.home import NO_ZNODE_NAME
@@ -117,11 +117,11 @@ def _of_configs(configs: pl.DataFrame, partitions: pl.DataFrame) -> Iterator[pl.
 
 
 def _of_security(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.DataFrame]:
-    quota, credential = _names_without_place(known)
     yield broken(tables["acls"], [_acl_without_place(), *operation_queries.acl_rules(known.health)])
-    yield broken(tables["client_quotas"], [quota])
+    quotas, credentials = zip(_names_without_place(known), _encoded_names(), strict=True)
+    yield broken(tables["client_quotas"], quotas)
     yield broken(
-        tables["scram_credentials"], [credential, credentials_in_clear(), *operation_queries.credential_rules()]
+        tables["scram_credentials"], [*credentials, credentials_in_clear(), *operation_queries.credential_rules()]
     )
     yield broken(tables["delegation_tokens"], operation_queries.token_rules(known.health))
 
@@ -199,17 +199,23 @@ def _acl_without_place() -> RowRule:
 def _names_without_place(known: Known) -> tuple[RowRule, RowRule]:
     """Of quotas and credentials. Names are encoded, but for dots; a default is null, or empty in releases that throw on null."""
     refused = "^[.]{0,2}$" if known.default_is_empty is False else "^[.]{1,2}$"
-    name = pl.element().struct.field("name")
-    parts = name.str.contains(refused)
-    quota = said(
-        "a quota of {}: ZooKeeper has no place for the name",
-        _spelled(json_of("entity").str.json_path_match("$.entity")),
-    )
-    credential = said("a credential of user {}: ZooKeeper has no place for the name", "user")
-    odd = parts.fill_null(value=True) if known.default_is_empty else parts
+    return _by_name("RB-07", refused, "ZooKeeper has no place for the name", or_default=bool(known.default_is_empty))
+
+
+def _encoded_names() -> tuple[RowRule, RowRule]:
+    """Of quotas and credentials: names as `Sanitizer` writes them into paths, and the empty one (KAFKA-16222, 16411)."""
+    return _by_name(ENCODED_NAME, "^$|%[0-9A-F]{2}", "a load stored it so, and it applies to nobody")
+
+
+def _by_name(code: str, names: str, why: str, *, or_default: bool = False) -> tuple[RowRule, RowRule]:
+    """Rules for KRaft's quotas and credentials, by a pattern of names; `or_default` also of a quota's default, whose name is null."""
+    parts = pl.element().struct.field("name").str.contains(names)
+    odd = parts.fill_null(value=True) if or_default else parts
+    quota = said(f"a quota of {{}}: {why}", _spelled(json_of("entity").str.json_path_match("$.entity")))
+    credential = said(f"a credential of user {{}}: {why}", "user")
     return (
-        RowRule("RB-07", _kraft() & pl.col("entity").list.eval(odd).list.any(), quota),
-        RowRule("RB-07", _kraft() & pl.col("user").str.contains(refused), credential),
+        RowRule(code, _kraft() & pl.col("entity").list.eval(odd).list.any(), quota),
+        RowRule(code, _kraft() & pl.col("user").str.contains(names), credential),
     )
 
 

@@ -16,6 +16,7 @@ from schemas.checks.codes import (
     DIRECTORY_UNKNOWN,
     ELR_NO_REPLICA,
     ELR_WAITING,
+    ENCODED_NAME,
     ONE_RACK,
     REASSIGNING_LONG,
     RESTART_INTERNAL,
@@ -240,6 +241,7 @@ CHECKS: dict[str, CheckFunction] = {
     "SHR-01": _share_state,
     "SHR-02": _dead_letters,
     "CFG-03": _gone,
+    "CFG-05": in_tables(ENCODED_NAME),
     "DIR-03": by_level(in_tables(CORDONED)),
     "DIR-04": by_level(by_time(in_tables(DIRECTORY_UNKNOWN))),
 }
