@@ -77,7 +77,7 @@ def test_days_are_told_before_the_changes_that_are_there_singly() -> None:
     single = ClassifiedChange(7, NOON + 9 * DAY, state, state, (ChangeKind.EPOCH_BUMP,))
     lines = _shown({(0, "id"): [single]}, None, days_of(found))
     assert lines[:3] == [
-        "Partition 0 of topic id id: 1 changes, and 1,201 older ones by day (UTC)",
+        "Partition 0 of topic id id: 1 change, and 1,201 older ones by day (UTC)",
         "  2027-01-02  1,200 changes: 600 shrinks, 600 expansions, 2 elections, 1 election that may have lost data",
         "  2027-01-03  1 change: 1 change of the ELR",
     ]

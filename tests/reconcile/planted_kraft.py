@@ -156,7 +156,7 @@ CREDENTIALS: list[Row] = [
         "server_key": "hmac:0c",
         "iterations": number,
     }
-    for user, number in (("weak", 1024), ("as-asked", 4096))
+    for user, number in (("weak", 1024), ("as-asked", 4096), ("carol%40corp", 4096))
 ]
 TOKENS: list[Row] = [
     {"source": "kraft", "token_id": name, "expiry_timestamp": END_MS - age}
