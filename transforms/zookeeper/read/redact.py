@@ -25,8 +25,8 @@ UNDECODABLE_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "undecodable:hmac:")
 COSTLY_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "costly:hmac:")
 # Before the fingerprint of a password that is not encrypted, as brokers encrypt all of them, and of one that the first secret does
 # not decode.
-_MARKS = ("clear:", "older:")
-CLEAR_PREFIX, OLDER_PREFIX = (f"{mark}{PREFIX}" for mark in _MARKS)
+_CLEAR, _OLDER = "clear:", "older:"
+CLEAR_PREFIX, OLDER_PREFIX = _CLEAR + PREFIX, _OLDER + PREFIX
 NOT_UTF8 = "data is not UTF-8"
 # Where a znode may hold a secret; everything else is passed on as it is.
 SECRET_PLACES = (CONFIG_ROOT, TOKENS_ROOT)
@@ -144,7 +144,7 @@ class Redactor:
         from transforms.zookeeper.read import password_encoder  # noqa: PLC0415
 
         if password_encoder.parse(value) is None:
-            return self._marked(CLEAR_PREFIX, value)
+            return _CLEAR + self.fingerprint.text(value)
         rounds = password_encoder.rounds(value)
         for secret in self.encoder_secrets:
             if rounds > min(password_encoder.MOST_ROUNDS, self._rounds[0]):
@@ -154,14 +154,10 @@ class Redactor:
                 clear = password_encoder.decode(value, secret)
             except password_encoder.UndecodableError:
                 continue
-            return (
-                self.fingerprint.text(clear) if secret == self.encoder_secrets[0] else self._marked(OLDER_PREFIX, clear)
-            )
+            mark = "" if secret == self.encoder_secrets[0] else _OLDER
+            return mark + self.fingerprint.text(clear)
         masked = self.fingerprint.ciphertext(value)
         return masked.replace(CIPHERTEXT_PREFIX, UNDECODABLE_PREFIX) if self.encoder_secrets else masked
-
-    def _marked(self, prefix: str, secret: str) -> str:
-        return prefix + self.fingerprint.text(secret).removeprefix(PREFIX)
 
     def _scram(self, value: str) -> str:
         parts = [part.partition("=") for part in value.split(",")]
@@ -177,8 +173,8 @@ class Redactor:
 
 def unmarked(value: str) -> str:
     """The fingerprint alone of a password that is marked; any other value as it is."""
-    mark, _, fingerprint = value.partition(":")
-    return fingerprint if f"{mark}:" in _MARKS and fingerprint.startswith(PREFIX) else value
+    marked = value.startswith((CLEAR_PREFIX, OLDER_PREFIX))
+    return value.partition(":")[2] if marked else value
 
 
 def may_hold_secrets(path: str) -> bool:
