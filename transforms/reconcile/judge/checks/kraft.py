@@ -32,8 +32,7 @@ from transforms.reconcile.judge.facts import Facts, Voter
 from transforms.reconcile.judge.kraft_queries import MIN_ISR
 
 _HOUR, _DAY = 3_600_000, 86_400_000
-# metadata.log.max.snapshot.interval.ms and metadata.log.max.record.bytes.between.snapshots, twice over.
-# Kafka's defaults; a checkpoint is missed at twice them.
+# Kafka's defaults of SNAPSHOT_INTERVAL and SNAPSHOT_BYTES (`transforms.properties`); a checkpoint is missed at twice them.
 _SNAPSHOT_AGE, _SNAPSHOT_BYTES = _HOUR, 20 * 1024 * 1024
 # KafkaRaftClient.MAX_BATCH_SIZE_BYTES is 8 MiB.
 _LARGE_BATCH = 7 * 1024 * 1024
