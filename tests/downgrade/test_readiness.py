@@ -47,7 +47,7 @@ from transforms.features.update import Cluster
 from transforms.kraft.quorum import Checkpoint
 from transforms.kraft.replay.transactions import read_transactions
 from transforms.kraft.side import KraftSide
-from transforms.reconcile.judge.facts import LevelChange, Quorum, ReplicaUse
+from transforms.reconcile.judge.facts import Facts, LevelChange, Quorum, ReplicaUse
 from transforms.reconcile.judge.kip_tables import _topic_formats, settings_of, state_of
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
@@ -422,6 +422,15 @@ def test_a_feature_is_judged_by_the_level_that_the_target_replays(
         assert any("must be lowered to" in line.what for line in judged.lines if line.outcome is LineOutcome.LOSES)
 
 
+def known_of(facts: Facts, release: tuple[int, int]) -> KnownCluster:
+    """A KRaft cluster as its facts have it, whose log holds no format that is asked for."""
+    assert facts.plan is not None
+    assert facts.committed is not None
+    side = KraftSide(tuple(facts.copies), facts.plan, facts.committed, (), read_transactions([]), None)
+    answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
+    return state_of(answers, facts, side, release, None)
+
+
 @pytest.mark.parametrize(
     ("checkpoint", "levels", "verdict"),
     [
@@ -455,13 +464,10 @@ def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
         controllers=[controller(node, 29) for node in (3000, 3001, 3002)],
         quorum=Quorum(0, ()),
     )
-    assert facts.plan is not None
-    assert facts.committed is not None
-    side = KraftSide(tuple(facts.copies), facts.plan, facts.committed, (), read_transactions([]), None)
-    answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
-    judged = readiness(state_of(answers, facts, side, (4, 2), None), (4, 1))
+    state = known_of(facts, (4, 2))
+    judged = readiness(state, (4, 1))
     assert judged.verdict.value == verdict
-    assert not outcomes(readiness(state_of(answers, facts, side, (4, 2), None), (3, 8)), "kraft.version")
+    assert not outcomes(readiness(state, (3, 8)), "kraft.version")
     assert judged.floor == ((4, 2) if verdict == "blocked" or levels[max(levels)] == 29 else (4, 1))
     blocked = [line for line in judged.lines if line.outcome is LineOutcome.BLOCKED]
     words = "featureLevel=29), but this controller only supports versions 7-27; wait until each node has a newer one"
@@ -499,11 +505,7 @@ def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_ha
         "quorum": Quorum(0, ()),
     }
     facts = kraft(copies=copies, **old)
-    assert facts.plan is not None
-    assert facts.committed is not None
-    side = KraftSide(tuple(facts.copies), facts.plan, facts.committed, (), read_transactions([]), None)
-    answers: dict[str, list[Any]] = {"kraft_formats": [], "features": [], "feature_znode": []}
-    judged = readiness(state_of(answers, facts, side, (4, 4), None), target)
+    judged = readiness(known_of(facts, (4, 4)), target)
     lines = [line for line in judged.lines if "bootstrap" in line.what]
     assert [line.outcome for line in lines] == [LineOutcome.BLOCKED] * (not starts)
     assert judged.floor is not None

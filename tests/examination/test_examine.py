@@ -20,6 +20,7 @@ from jobs.sinks.parquet import NewFiles
 from schemas.bronze import QUARANTINE
 from schemas.examined import FEED
 from schemas.gold import DIVERGENCES, ISR_HISTORY
+from schemas.report import CheckResult
 from tests.captures import capture
 from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
 from tests.pipeline.logs import writable_copy
@@ -100,6 +101,13 @@ def left() -> tuple[Outcome, Left]:
     return first, left_by(first)
 
 
+def judged(check_id: str, files: Files, outcome: Outcome) -> CheckResult:
+    """A check, as a report has it."""
+    facts = facts_of(files.given(), outcome.answers[FIRST], outcome.answers[SECOND], PropertyFiles()).facts
+    [result] = [each for each in run_checks(facts) if each.id == check_id]
+    return result
+
+
 def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path) -> None:
     """A controller that starts with it cuts its log off there (`LogLoader.recoverLog`) and loses records that it has acknowledged."""
     folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
@@ -112,8 +120,7 @@ def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path
     segment.write_bytes(bytes(content))
     files = Files(folder)
     outcome = files.examined()
-    facts = facts_of(files.given(), outcome.answers[FIRST], outcome.answers[SECOND], PropertyFiles()).facts
-    [check] = [each for each in run_checks(facts) if each.id == "CAP-02"]
+    check = judged("CAP-02", files, outcome)
     assert check.verdict == "fail"
     assert f"controller {other}, {segment.name} at byte" in check.evidence[0]
     assert {row["class"] for row in outcome.rows(DIVERGENCES.full_name)} == set(), "its records are not read twice"
@@ -128,17 +135,15 @@ def test_a_damaged_checkpoint_that_a_controller_starts_from_is_damage(tmp_path: 
     newer.write_bytes(path.read_bytes()[:-75])
     files = Files(folder)
     outcome = files.examined()
-    facts = facts_of(files.given(), outcome.answers[FIRST], outcome.answers[SECOND], PropertyFiles()).facts
-    [check] = [each for each in run_checks(facts) if each.id == "CAP-02"]
+    check = judged("CAP-02", files, outcome)
     assert check.verdict == "fail"
     assert f"controller 3001, {newer.name} at byte" in check.evidence[0]
     assert {row["file"] for row in outcome.rows(QUARANTINE.full_name)} == {newer.name}
 
 
 def epochs_check(files: Files, outcome: Outcome) -> tuple[str, list[str]]:
-    """ISR-15, as a report has it."""
-    facts = facts_of(files.given(), outcome.answers[FIRST], outcome.answers[SECOND], PropertyFiles()).facts
-    [result] = [each for each in run_checks(facts) if each.id == "ISR-15"]
+    """Verdict and evidence of ISR-15."""
+    result = judged("ISR-15", files, outcome)
     return result.verdict, result.evidence
 
 
