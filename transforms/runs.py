@@ -1,7 +1,8 @@
-"""What a run came to, and which of a cluster's runs is the newest: by their sequence, never by a clock."""
+"""What a run came to, which of a cluster's runs is the newest (by sequence, never by a clock), and which times are of a wrong clock."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
 # One of these is not a failure of a run, but a run that must not count as finished.
 FAILED = "failed"
+# Two machines' clocks may differ by this much; what is dated later than that was written by one whose clock is wrong.
+_CLOCKS_DIFFER = timedelta(hours=1)
 
 
 def newest_first() -> list[Column]:
@@ -38,3 +41,8 @@ def oldest_first() -> list[Column]:
         F.col("finished_at").asc(),
         F.col("run_id").asc(),
     ]
+
+
+def latest_now(as_of: datetime) -> datetime:
+    """The latest time that another machine may call now; a later one is of a wrong clock."""
+    return as_of + _CLOCKS_DIFFER

@@ -11,9 +11,8 @@ from jobs.sinks.reader import Folder, Reader, records
 from schemas.gold import RUNS, VERIFICATIONS
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_model import Verified
-from transforms.report.mail_policy import latest_now
 from transforms.report.printable import visible
-from transforms.runs import CLEAN, ERRORS, WARNINGS
+from transforms.runs import CLEAN, ERRORS, WARNINGS, latest_now
 
 if TYPE_CHECKING:
     from jobs.sinks.delta import Warehouse

@@ -23,8 +23,8 @@ from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_model import FleetRun, Verified, fleet_columns, fleet_run, of_this_run
-from transforms.report.mail_policy import LastMail, latest_now
-from transforms.runs import FAILED
+from transforms.report.mail_policy import LastMail
+from transforms.runs import FAILED, latest_now
 
 
 @dataclass

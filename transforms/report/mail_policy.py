@@ -10,19 +10,10 @@ from transforms.report.compared import NOT_COMPARED
 from transforms.report.fleet_model import NOT_READY, FleetRun, gates_in_order
 from transforms.report.printable import counted, listed
 from transforms.report.words import VERDICT_WORDS
-from transforms.runs import CLEAN
+from transforms.runs import CLEAN, latest_now
 
 ALWAYS, ON_CHANGE, WHEN_RED = "always", "on_change", "when_red"
 REASON_ALWAYS, REASON_CHANGE, REASON_REMINDER, REASON_RED = "always", "change", "reminder", "red"
-
-
-# Two machines' clocks may differ by this much; a mail from later than that was tried by one whose clock is wrong.
-_CLOCKS_DIFFER = timedelta(hours=1)
-
-
-def latest_now(as_of: datetime) -> datetime:
-    """The latest time that another machine may call now; a later one is of a wrong clock."""
-    return as_of + _CLOCKS_DIFFER
 
 
 @dataclass(frozen=True)

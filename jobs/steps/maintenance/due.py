@@ -14,7 +14,7 @@ from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import records
 from schemas.gold import MAINTENANCE, RUNS
 from transforms.clusters import CLUSTER
-from transforms.report.mail_policy import latest_now
+from transforms.runs import latest_now
 
 
 def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> tuple[list[str], bool]:
