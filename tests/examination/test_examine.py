@@ -24,10 +24,12 @@ from schemas.report import CheckResult
 from tests.captures import capture
 from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
 from tests.pipeline.logs import writable_copy
-from transforms.examination.answers import COMPARED, FIRST, KEEPING, SECOND
+from transforms.examination.answers import COMPARED, FIRST, KEEPING, RECORDED, SECOND
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, INDEX, MEMORY, ROWS
 from transforms.examination.memory import Memory
 from transforms.examination.stories import Stories
+from transforms.examination.task import Recorded
+from transforms.isr.history import HOUR
 from transforms.kraft.coverage import PlannedLog
 from transforms.kraft.quorum import Slice
 from transforms.properties import PropertyFiles
@@ -341,3 +343,24 @@ def test_a_cluster_of_which_nothing_was_read_is_examined_too() -> None:
     assert found.kinds - {ROWS} == {MEMORY, ANSWERS}
     assert found.answers[COMPARED] is None
     assert found.answers[KEEPING] is None
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_changes_of_a_log_that_was_started_again_are_recorded(lacking: int) -> None:
+    """A leader with a snapshot does not give the record at offset 0; the log before had other records at these offsets."""
+    files = Files(LOST)
+    read = [batch.filter(pc.greater_equal(batch["offset"], lacking)) for batch in files.records()]
+    given = files.given()
+    assert given.side is not None
+    milestones = tuple(each for each in given.side.milestones if each["offset"] >= lacking)
+    side = replace(given.side, milestones=milestones)
+    asked = replace(files.asked("r2"), given=replace(given, side=side), planned=None)
+    fed = files.payloads(iter(read))
+    alone = examined(asked, fed)
+    changes = alone.rows(HISTORY)
+    begun = alone.answers[RECORDED]["begun"]
+    assert begun == milestones[0]["append_time"]
+    # The log before was the longer one.
+    before = Recorded(max(row["offset"] for row in changes) + 500, 1, begun - HOUR)
+    assert examined(replace(asked, recorded=before), fed).rows(HISTORY) == changes
+    assert examined(replace(asked, recorded=replace(before, begun=begun)), fed).rows(HISTORY) == []

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
+import pytest
 
 from tests.isr.told import CHANGES
+from transforms.examination.task import Recorded
 from transforms.frames import frame
 from transforms.isr.audit import recent_of
 from transforms.isr.history import HOUR
-from transforms.isr.recorded import judged_of, log_begun, once
+from transforms.isr.recorded import judged_of, once
 
 BEGUN = 1000
 END = 100 * HOUR
-ELECTION = {"type": "LEADER_CHANGE", "offset": 0, "append_time": BEGUN, "checkpoint_offset": None}
 
 
 def change(offset: int, time: int, **columns: Any) -> dict[str, Any]:
@@ -26,21 +26,8 @@ def frame_of(*rows: dict[str, Any]) -> pl.DataFrame:
     return frame([{"departed": [1], "joined": [], **row} for row in rows], CHANGES)
 
 
-def side(start: int, *, kept: bool = True, milestones: tuple[Any, ...] = (ELECTION,)) -> Any:
-    return SimpleNamespace(
-        milestones=milestones, extent=lambda: SimpleNamespace(start=start), kept=object() if kept else None
-    )
-
-
 def offsets(changes: pl.DataFrame | None) -> list[int] | None:
     return None if changes is None else changes["offset"].to_list()
-
-
-def test_a_log_begins_with_its_first_election() -> None:
-    assert log_begun(side(0)) == BEGUN
-    later = {**ELECTION, "offset": 7}
-    assert log_begun(side(0, milestones=(later,))) == 0
-    assert log_begun(side(0, milestones=({**ELECTION, "checkpoint_offset": 3},))) == 0
 
 
 def test_recent_changes_reach_as_far_back_as_is_asked() -> None:
@@ -73,3 +60,32 @@ def test_old_changes_are_judged_only_where_they_tell() -> None:
     found = frame_of(elected, quiet, loud, change(4, END), healed)
     assert offsets(judged_of(found, END)) == [1, 2, 4, 5]
     assert offsets(judged_of(found, None)) == [1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("begun", "now", "append_time", "goes_on", "same"),
+    [
+        (BEGUN, BEGUN, None, False, True),
+        (BEGUN, BEGUN + 1, None, False, False),
+        (BEGUN, BEGUN + 1, END, True, False),
+        (BEGUN, BEGUN, END, False, True),
+        (BEGUN, BEGUN, END + 1, False, False),
+        # Pruned since: its records are past those that are recorded, or show that they are the same.
+        (BEGUN, None, None, False, False),
+        (BEGUN, None, END, False, True),
+        # Stored by a release that knew the beginning by offset 0 alone.
+        (0, BEGUN, None, False, False),
+        (0, BEGUN, None, True, True),
+        (0, BEGUN, END, False, True),
+        (0, None, None, False, True),
+        (0, None, END + 1, True, False),
+        # Stored by a release that did not say when the log began.
+        (None, BEGUN, None, True, False),
+        (None, BEGUN, END, False, True),
+        (None, None, END + 1, False, False),
+    ],
+)
+def test_recorded_changes_are_of_a_log(
+    begun: int | None, now: int | None, append_time: int | None, goes_on: bool, same: bool
+) -> None:
+    assert Recorded(500, END, begun).is_of(now, append_time, goes_on=goes_on) is same

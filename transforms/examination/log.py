@@ -20,7 +20,7 @@ from transforms.examination.task import ClusterTask, Recorded
 from transforms.frames import columns_of, copied, from_arrow, shaped
 from transforms.isr.audit import RECENT, recent_of
 from transforms.isr.history import HOUR
-from transforms.isr.recorded import judged_of, log_begun, once
+from transforms.isr.recorded import judged_of, once
 from transforms.isr.violations import is_needed
 from transforms.kernel.versions import VERSIONS as ROW_VERSIONS
 from transforms.kraft.coverage import Counted, shortfall
@@ -200,9 +200,7 @@ class Log:
         if known is None or self.side is None:
             return 0
         time = self._look.append_times.get(known.until - 1)
-        same = time in (None, known.append_time) and known.begun == log_begun(self.side)
-        if known.begun is None:
-            same = time is not None and time == known.append_time
+        same = known.is_of(self.side.begun_ms, time, goes_on=self.side.kept is not None)
         return known.until if same else 0
 
     def read(self) -> LogRead:
@@ -235,7 +233,7 @@ class Log:
         time = self._look.append_times.get(until - 1)
         if time is None and known is not None and until == known.until:
             time = known.append_time
-        return Recorded(until, time, log_begun(side))
+        return Recorded(until, time, side.begun_ms or 0)
 
     def versions_of(self, keys: Collection[tuple[str, str]], until: int) -> pl.DataFrame:
         """All that happened to some rows up to an offset (inclusive), in all their lives (`replayed.versions_of`)."""

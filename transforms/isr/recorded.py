@@ -9,13 +9,6 @@ import polars as pl
 
 from transforms.isr.hourly import RECORD
 from transforms.isr.violations import JUDGED, is_needed
-from transforms.kraft.side import LEADER_CHANGE, KraftSide
-
-
-def log_begun(side: KraftSide) -> int:
-    """When the log began (ms), if known: a quorum that was formatted again also has the history of another log."""
-    first = next((m for m in side.milestones if m["type"] == LEADER_CHANGE and m["checkpoint_offset"] is None), None)
-    return first["append_time"] if first is not None and first["offset"] == 0 else 0
 
 
 def judged_of(changes: pl.DataFrame, end: int | None) -> pl.DataFrame:

@@ -31,6 +31,9 @@ IN_MIGRATION, PRE_MIGRATION, _POST_MIGRATION = 1, 2, 3
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 KRAFT_VERSION, KRAFT_VOTERS = "KRAFT_VERSION", "KRAFT_VOTERS"
 MILESTONES = (*MARKERS, STATE, LEADER_CHANGE, FEATURE_LEVEL, KRAFT_VERSION, KRAFT_VOTERS)
+# The first leader's LeaderChange is at offset 0. What it writes to an empty log follows at once, and begins with the voters, a level or
+# a transaction (Kafka's ActivationRecordsGenerator): the records at these offsets are of one moment.
+_FIRST_OFFSETS = range(5)
 MILESTONE_COLUMNS = ("type", "offset", "epoch", "append_time", "data", "checkpoint_offset")
 Milestone = Mapping[str, Any]
 
@@ -94,6 +97,16 @@ class KraftSide:
     def start(self) -> int:
         """First offset of the log's own records that counts."""
         return self.base or 0
+
+    @property
+    def begun_ms(self) -> int | None:
+        """When the log began; None for one that begins with a checkpoint. A copy of a running quorum may lack offset 0."""
+        first = min(
+            (record for record in self.milestones if record["checkpoint_offset"] is None),
+            key=lambda record: int(record["offset"]),
+            default=None,
+        )
+        return None if first is None or first["offset"] not in _FIRST_OFFSETS else first["append_time"]
 
     def in_effect(self, kind: str) -> list[Milestone]:
         """The records of a type, in log order, but those of transactions that were aborted or have not ended.

@@ -90,7 +90,7 @@ def first_facts(look: FirstLook, properties: PropertyFiles | None = None) -> Clu
         transactions=side.transactions if side else None,
         states=look.states,
         epochs=look.epochs,
-        log_begun_ms=look.log_begun_ms,
+        log_begun_ms=side.begun_ms if side else None,
         brokers_in_zookeeper=[row for row in look.brokers if row["source"] == ZOOKEEPER],
         brokers_in_kraft=[row for row in look.brokers if row["source"] == KRAFT],
         controllers=look.controllers,

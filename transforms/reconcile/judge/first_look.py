@@ -29,9 +29,6 @@ from transforms.reconcile.judge.load import recorded_load
 from transforms.reconcile.judge.queries import Known
 
 Counts = dict[str, dict[str, int | None]]
-# The first leader's LeaderChange is at offset 0. What it writes to an empty log follows at once, and begins with the voters, a level or
-# a transaction (Kafka's ActivationRecordsGenerator): the records at these offsets are of one moment.
-_FIRST_OFFSETS = range(5)
 
 
 class FirstLook:
@@ -57,17 +54,6 @@ class FirstLook:
         self.epochs = self._epochs()
         self.levels = self._levels()
         self.phase = self._phase()
-
-    @property
-    def log_begun_ms(self) -> int | None:
-        """When the log began; None for one that begins with a checkpoint. A copy of a running quorum may lack offset 0."""
-        side = self.given.side
-        first = min(
-            (record for record in (side.milestones if side else ()) if record["checkpoint_offset"] is None),
-            key=lambda record: int(record["offset"]),
-            default=None,
-        )
-        return None if first is None or first["offset"] not in _FIRST_OFFSETS else first["append_time"]
 
     @property
     def mirrored_offset(self) -> int | None:
