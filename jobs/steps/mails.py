@@ -162,7 +162,7 @@ def message_of(letter: Letter, page: str) -> EmailMessage:
     """Render a letter and address it; `page` is the address of the fleet's page. Raises MailError for an invalid address."""
     first = letter.candidates[0]
     if len(letter.candidates) == 1 and not letter.others and first.report is not None:
-        message = render_mail(first.report, first.location, first.decision.changes)
+        message = render_mail(first.report, first.location, first.decision)
     else:
         others = [each.run for each in letter.others]
         message = render_fleet_mail([each.entry for each in letter.candidates], others, datetime.now(UTC), page)

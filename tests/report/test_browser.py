@@ -45,7 +45,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "report finalised": lambda: render_html(finalised()),
     "fleet": lambda: render_fleet(small_fleet(), {"losing": "losing/report.html"}),
     "fleet of forty": lambda: render_fleet(large_fleet(40), {}),
-    "mail": lambda: body(render_mail(defective(), "/srv/r.html", ["Verdict: clean → errors."]), "html"),
+    "mail": lambda: body(
+        render_mail(defective(), "/srv/r.html", Decision("change", ("Verdict: clean → errors.",))), "html"
+    ),
     "mail of a fleet": fleet_mail,
 }
 SIZES = {"wide": "--window-size=1280,900", "phone": "--window-size=500,900"}

@@ -30,8 +30,8 @@ from tests.report.test_mail import body
 from transforms.report.fleet_mail import MailEntry, render_fleet_mail
 from transforms.report.fleet_model import FleetRun, Verified
 from transforms.report.mail import render_mail
-from transforms.report.mail_policy import Decision, LastMail
-from transforms.report.message import SIZE_LIMIT, lines_of, payload_of
+from transforms.report.mail_policy import Decision, LastMail, Policy, decide
+from transforms.report.message import SIZE_LIMIT, lines_of, payload_of, title_of
 
 SECRET = "T0KEN-in-the-path"
 URL = "TEST_WEBHOOK_URL"
@@ -342,7 +342,7 @@ def test_changes_that_are_left_out_are_counted() -> None:
     [alone, several] = (
         body(message, "plain")
         for message in (
-            render_mail(defective(), changes=many),
+            render_mail(defective(), decision=Decision("change", tuple(many))),
             render_fleet_mail([entry(LOSING, *many), entry(run_of(lagging(), "late"), *many[:8])], [], NOW),
         )
     )
@@ -400,3 +400,20 @@ def test_one_addresss_fault_is_its_own_and_what_was_tried_is_kept_without_the_ad
 def test_an_address_is_configured_once() -> None:
     with pytest.raises(ValueError, match="name each url_env once"):
         configured({"url_env": URL}, {"url_env": URL, "form": "slack"})
+
+
+def test_a_subject_shows_that_there_is_a_notice_beside_the_verdict() -> None:
+    """Tables that do not match their evidence are no verdict: a reader who looks at subjects alone would go on."""
+    run, notice = run_of(healthy(), "prod"), "Verified 2026-11-28 10:00 UTC: run r differs."
+    told = decide(Policy("on_change", 24.0), run, [run], LastMail(run.run_id, NOW), [notice])
+    assert told == Decision("change", (notice,), has_notices=True)
+    [quiet, noticed] = (
+        [
+            str(render_mail(healthy(), decision=decision)["Subject"]),
+            str(render_fleet_mail([MailEntry(run, healthy(), decision)], [], NOW)["Subject"]),
+            title_of([MailEntry(run, None, decision)], NOW),
+        ]
+        for decision in (replace(told, has_notices=False), told)
+    )
+    assert [each.startswith("[kraft-audit] CLEAN ") for each in quiet] == [True] * 3
+    assert noticed == [each.replace(" CLEAN ", " CLEAN, WITH NOTICE ") for each in quiet]

@@ -32,7 +32,7 @@ from transforms.report.fleet_page import (
 )
 from transforms.report.html import environment
 from transforms.report.mail import SIZE_LIMIT
-from transforms.report.mail_policy import Decision
+from transforms.report.mail_policy import Decision, with_notice
 from transforms.report.printable import counted, first_changes, listed, visible
 from transforms.report.since import UNKNOWN
 
@@ -107,7 +107,7 @@ def _message(
     said = banner(standing)
     groups = _groups(entries, standing, sizes)
     message = EmailMessage(policy=SMTP)
-    message["Subject"] = subject(said, standing)
+    message["Subject"] = subject(said, standing, entries)
     message["Auto-Submitted"] = "auto-generated"
     message["X-Kraft-Audit-Verdict"] = visible(standing.clusters[0].newest.verdict, 20)
     quiet = _quiet_words(others)
@@ -128,13 +128,12 @@ def _message(
     return message
 
 
-def subject(said: Banner, standing: Fleet) -> str:
+def subject(said: Banner, standing: Fleet, entries: Sequence[MailEntry]) -> str:
     """The subject line: the worst verdict, how many clusters, and the names of the first ones."""
+    label = with_notice(label_of(standing.clusters[0].newest), [entry.decision for entry in entries])
     urgent = [cluster for cluster in standing.clusters if cluster.group == standing.clusters[0].group]
     names = "" if urgent[0].group == "clean" else f": {listed([c.name for c in urgent], 3)}"
-    return (
-        f"[kraft-audit] {label_of(standing.clusters[0].newest).upper()} {visible(said.title + names, _SUBJECT_LIMIT)}"
-    )
+    return f"[kraft-audit] {label} {visible(said.title + names, _SUBJECT_LIMIT)}"
 
 
 def _groups(entries: Sequence[MailEntry], standing: Fleet, sizes: tuple[int, int]) -> list[MailGroup]:

@@ -26,6 +26,7 @@ from transforms.report.compared import NOT_COMPARED, was_compared
 from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
+from transforms.report.mail_policy import Decision, with_notice
 from transforms.report.picture import can_draw, trend_png
 from transforms.report.printable import counted, first_changes, visible
 from transforms.report.since import UNKNOWN
@@ -36,42 +37,44 @@ SIZE_LIMIT = 100_000
 SUBJECT_LIMIT = 60
 _TEXT_LIMIT = 16_000
 _MOST_CHANGES = 12
+# Of a mail that no policy was asked about.
+_UNASKED = Decision()
 _CHART_ID = "trend@kraft-audit"
 # (rows, checks, chart): the first that fits is sent; the last one always fits, because all its parts are short.
 _FITS = ((12, 10, True), (12, 10, False), (4, 4, False), (0, 0, False))
 
 
-def render_mail(report: Report, location: str = "", changes: Sequence[str] = ()) -> EmailMessage:
+def render_mail(report: Report, location: str = "", decision: Decision = _UNASKED) -> EmailMessage:
     """Make the message, without sender and recipients; `location` is the full report (a path or address).
 
-    `changes` are sentences about the changes since the last mail. Its bytes are at most SIZE_LIMIT: a report that is too long
-    for that lists fewer rows, with their total.
+    `decision` has the changes since the last mail. Its bytes are at most SIZE_LIMIT: a report that is too long for that
+    lists fewer rows, with their total.
     """
     banner = banner_of(report)
     for rows, checks, chart in _FITS[:-1]:
-        message = _message(report, banner, location, changes, (rows, checks, chart))
+        message = _message(report, banner, location, decision, (rows, checks, chart))
         if len(message.as_bytes()) <= SIZE_LIMIT:
             return message
-    return _message(report, banner, location, changes, _FITS[-1])
+    return _message(report, banner, location, decision, _FITS[-1])
 
 
-def subject(report: Report, banner: ReportBanner) -> str:
+def subject(report: Report, banner: ReportBanner, decision: Decision = _UNASKED) -> str:
     """The subject line: verdict, cluster, and the banner's title; one line for every name of a cluster."""
-    title = visible(banner.title, SUBJECT_LIMIT)
-    return f"[kraft-audit] {banner.label.upper()} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
+    title, label = visible(banner.title, SUBJECT_LIMIT), with_notice(banner.label, [decision])
+    return f"[kraft-audit] {label} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
 
 
 def _message(
-    report: Report, banner: ReportBanner, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]
+    report: Report, banner: ReportBanner, location: str, decision: Decision, sizes: tuple[int, int, bool]
 ) -> EmailMessage:
     rows, checks, chart = sizes
     chart = chart and bool(report.history) and not in_kraft(report) and can_draw()
     message = EmailMessage(policy=SMTP)
-    message["Subject"] = subject(report, banner)
+    message["Subject"] = subject(report, banner, decision)
     message["Auto-Submitted"] = "auto-generated"
     message["X-Kraft-Audit-Verdict"] = visible(report.verdict, 20)
-    message.set_content(_plain(report, location, changes))
-    message.add_alternative(_html(report, banner, location, changes, (rows, checks, chart)), subtype="html")
+    message.set_content(_plain(report, location, decision.changes))
+    message.add_alternative(_html(report, banner, location, decision, (rows, checks, chart)), subtype="html")
     if chart:
         html = message.get_payload()[1]  # type: ignore[index]
         html.add_related(  # type: ignore[union-attr]
@@ -91,9 +94,7 @@ def _plain(report: Report, location: str, changes: Sequence[str]) -> str:
     return f"{text}Full report: {visible(location, 300)}\n" if location else text
 
 
-def _html(
-    report: Report, banner: ReportBanner, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]
-) -> str:
+def _html(report: Report, banner: ReportBanner, location: str, decision: Decision, sizes: tuple[int, int, bool]) -> str:
     rows, checks, chart = sizes
     groups = view.row_groups(report, rows)
     loud, _quiet = view.checks_in_order(report)
@@ -104,11 +105,11 @@ def _html(
             report=report,
             banner=banner,
             since_is_unknown=UNKNOWN,
-            subject=subject(report, banner),
+            subject=subject(report, banner, decision),
             steps=banner.actions or banner.next_steps,
             gates=gate_views(report),
             facts=_facts(report),
-            changes=first_changes(changes, _MOST_CHANGES),
+            changes=first_changes(decision.changes, _MOST_CHANGES),
             groups=groups,
             rows_shown=sum(len(group.rows) for group in groups),
             suppressed=view.suppressed_views(report, rows),

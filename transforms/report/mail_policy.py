@@ -46,10 +46,14 @@ def last_mail(tried: Sequence[LastMail], as_of: datetime) -> LastMail | None:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a cluster's run is mailed: `reason` is empty when not; `changes` are sentences, gravest first."""
+    """Whether a cluster's run is mailed: `reason` is empty when not; `changes` are sentences, gravest first.
+
+    With `has_notices` the first of them are faults of the audit itself, of which its verdict says nothing.
+    """
 
     reason: str = ""
     changes: tuple[str, ...] = ()
+    has_notices: bool = False
 
     @property
     def wanted(self) -> bool:
@@ -82,17 +86,21 @@ def decide(
     its mail informed nobody. A mail that could not be sent is still due. `notices` are sentences that are sent regardless of
     the policy.
     """
-    found = (*notices, *changes(now, before, last_mail, policy.medium))
+    found, noticed = (*notices, *changes(now, before, last_mail, policy.medium)), bool(notices)
     if policy.send == ALWAYS:
-        return Decision(REASON_ALWAYS, found)
+        return Decision(REASON_ALWAYS, found, noticed)
     if policy.send == WHEN_RED:
         owed = last_mail is not None and last_mail.problem
         unreported = notices or owed or any(is_red(run) for run in _missed(now, before, last_mail))
         return (
-            Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if unreported else Decision()
+            Decision(REASON_RED, found, noticed)
+            if is_red(now)
+            else Decision(REASON_CHANGE, found, noticed)
+            if unreported
+            else Decision()
         )
     if found:
-        return Decision(REASON_CHANGE, found)
+        return Decision(REASON_CHANGE, found, noticed)
     # Nothing has changed since the last mail: so there is one.
     sent = None if last_mail is None else last_mail.sent
     if sent is not None and is_red(now) and now.finished_at - sent.at >= timedelta(hours=policy.remind_after_hours):
@@ -102,7 +110,12 @@ def decide(
 
 def decide_unknowing(policy: Policy, notices: Sequence[str]) -> Decision:
     """Decide about a run that cannot read earlier runs and mails: it is mailed, because it is unknown whether that was done."""
-    return Decision(REASON_ALWAYS if policy.send == ALWAYS else REASON_RED, tuple(notices))
+    return Decision(REASON_ALWAYS if policy.send == ALWAYS else REASON_RED, tuple(notices), bool(notices))
+
+
+def with_notice(label: str, decisions: Sequence[Decision]) -> str:
+    """A verdict's label for a subject line, which tells at once that there is more to read."""
+    return f"{label.upper()}{', WITH NOTICE' if any(each.has_notices for each in decisions) else ''}"
 
 
 def _reminder(sent: LastMail, medium: str) -> str:

@@ -30,7 +30,7 @@ _NEVER_STALE = float("inf")
 def title_of(entries: Sequence[MailEntry], as_of: datetime) -> str:
     """The message in a line: the worst verdict, how many clusters, and the names of the first ones."""
     standing = fleet([entry.run for entry in entries], as_of, _NEVER_STALE)
-    return subject(banner(standing), standing)
+    return subject(banner(standing), standing, entries)
 
 
 def payload_of(form: str, entries: Sequence[MailEntry], as_of: datetime, page: str = "") -> bytes:
