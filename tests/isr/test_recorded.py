@@ -63,7 +63,7 @@ def test_old_changes_are_judged_only_where_they_tell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "now", "append_time", "goes_on", "same"),
+    ("begun", "now", "append_time", "resumed", "same"),
     [
         (BEGUN, BEGUN, None, False, True),
         (BEGUN, BEGUN + 1, None, False, False),
@@ -86,6 +86,6 @@ def test_old_changes_are_judged_only_where_they_tell() -> None:
     ],
 )
 def test_recorded_changes_are_of_a_log(
-    begun: int | None, now: int | None, append_time: int | None, goes_on: bool, same: bool
+    begun: int | None, now: int | None, append_time: int | None, resumed: bool, same: bool
 ) -> None:
-    assert Recorded(500, END, begun).is_of(now, append_time, goes_on=goes_on) is same
+    assert Recorded(500, END, begun).is_of(now, append_time, resumed=resumed) is same

@@ -200,7 +200,7 @@ class Log:
         if known is None or self.side is None:
             return 0
         time = self._look.append_times.get(known.until - 1)
-        same = known.is_of(self.side.begun_ms, time, goes_on=self.side.kept is not None)
+        same = known.is_of(self.side.begun_ms, time, resumed=self.side.kept is not None)
         return known.until if same else 0
 
     def read(self) -> LogRead:

@@ -22,17 +22,17 @@ class Recorded:
     append_time: int | None
     begun: int | None
 
-    def is_of(self, begun_ms: int | None, append_time: int | None, *, goes_on: bool) -> bool:
+    def is_of(self, begun_ms: int | None, append_time: int | None, *, resumed: bool) -> bool:
         """Whether a log is the one whose changes these are.
 
         It began at `begun_ms` (None if unknown); `append_time` is that of its record before `until`, None where that was not read.
-        With `goes_on` the log was found to go on from the state that an earlier run has kept.
+        With `resumed` it was found to continue the kept state of an earlier run.
         """
         if self.begun and begun_ms and self.begun != begun_ms:
             return False
         if append_time is not None:
             return append_time == self.append_time
-        return self.begun is not None and (goes_on or self.begun == (begun_ms or 0))
+        return self.begun is not None and (resumed or self.begun == (begun_ms or 0))
 
 
 @dataclass(frozen=True)
