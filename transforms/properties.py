@@ -214,8 +214,8 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         dropped=tuple(sorted(key for key in values if key in DROPPED_IN_4 or key.startswith("zookeeper."))),
         refused=tuple(_refused(values)),
         min_isr=_number(values.get(MIN_ISR)),
-        snapshot_ms=_number(values.get(SNAPSHOT_INTERVAL)),
-        snapshot_bytes=_number(values.get(SNAPSHOT_BYTES)),
+        snapshot_ms=_number(values.get(SNAPSHOT_INTERVAL), bits=64),
+        snapshot_bytes=_number(values.get(SNAPSHOT_BYTES), bits=64),
         creates_dead_letter_topics=values.get(DEAD_LETTERS_CREATED, "").strip().lower() == "true",
     )
 
@@ -275,5 +275,9 @@ def parse(text: str) -> dict[str, str]:
         raise MalformedPropertiesError(f"{error.escape} is not a character: Kafka refuses the whole file") from None
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and re.fullmatch(r"\s*-?[0-9]{1,10}\s*", text) else None
+def _number(text: str | None, *, bits: int = 32) -> int | None:
+    """A whole number of Java's, of so many bits; None for anything else."""
+    if text is None or not re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", text):
+        return None
+    number = int(text)
+    return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None

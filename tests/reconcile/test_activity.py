@@ -45,6 +45,7 @@ def test_kafka_3_3_makes_snapshots_by_size_alone() -> None:
         ("metadata.log.max.snapshot.interval.ms=21600000", 2, 11, 1, "warn"),
         ("metadata.log.max.record.bytes.between.snapshots=104857600", 3, 1, 150, "pass"),
         ("metadata.log.max.record.bytes.between.snapshots=104857600", 3, 1, 201, "warn"),
+        ("metadata.log.max.record.bytes.between.snapshots=9223372036854775807", 3, 1, 201, "pass"),
     ],
 )
 def test_how_often_a_checkpoint_is_made_is_in_the_controllers_files(
