@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from jobs.commands.explain import explanation
 from jobs.evidence import missing
 from jobs.evidence.notebook import Notebook
-from jobs.evidence.past import Finished, past_run
+from jobs.evidence.opening import Finished
+from jobs.evidence.past_run import past_run
 from schemas.classes import ORDER
 from schemas.gold import DIVERGENCES, RUNS
 from transforms.explain.keys import parse_key

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from jobs.evidence.as_of import divergences_as_of
 from jobs.evidence.notebook import Notebook
-from jobs.evidence.past import Finished, past_run
+from jobs.evidence.opening import Finished
+from jobs.evidence.past_run import past_run
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import DIVERGENCES, LAG, RUNS
 from transforms.report.chart import divergence_chart, lag_chart

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.evidence.all_runs import OneLog, applied_logs, is_of_one_cluster
-from jobs.evidence.past import Finished
+from jobs.evidence.opening import Finished
 from jobs.evidence.row_records import configs_of, lives_of, partitions_of, row_versions
 from jobs.exit import UsageError
 from schemas.entities.topics import TOPICS

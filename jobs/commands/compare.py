@@ -10,15 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from jobs.evidence.past import (
-    Finished,
-    PastRun,
-    add_limit_argument,
-    add_place_arguments,
-    cluster_named,
-    open_warehouse,
-    past_run,
-)
+from jobs.commands.options import add_limit_argument, add_place_arguments
+from jobs.evidence.opening import Finished, cluster_named, open_warehouse
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.exit import OK, WARNINGS, UsageError
 from jobs.runtime.output import terminal_width
 from schemas.checks import KRAFT

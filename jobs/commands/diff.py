@@ -10,14 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from jobs.evidence.past import (
-    PastRun,
-    add_limit_argument,
-    add_run_argument,
-    add_warehouse_arguments,
-    open_warehouse,
-    past_run,
-)
+from jobs.commands.options import add_limit_argument, add_run_argument, add_warehouse_arguments
+from jobs.evidence.opening import open_warehouse
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import terminal_width
 from schemas.checks import Phase

@@ -5,14 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobs.evidence.past import (
-    PastRun,
-    add_run_argument,
-    add_warehouse_arguments,
-    open_warehouse,
-    past_run,
-    spark_tables,
-)
+from jobs.commands.options import add_run_argument, add_warehouse_arguments
+from jobs.evidence.opening import open_warehouse, spark_tables
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.exit import ERRORS, OK, WARNINGS, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites

@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from jobs.commands.options import add_run_argument, add_warehouse_arguments
 from jobs.evidence import missing
-from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.opening import open_warehouse
 from jobs.evidence.past_log import PastKraft, migration_znodes, past_kraft
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.evidence.row_records import row_versions
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import say

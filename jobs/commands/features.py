@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobs.evidence.past import add_release_argument, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.commands.options import add_release_argument, add_run_argument, add_warehouse_arguments
+from jobs.evidence.opening import open_warehouse
 from jobs.evidence.past_cluster import PastCluster, past_cluster
+from jobs.evidence.past_run import past_run
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import say
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name

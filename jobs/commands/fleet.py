@@ -6,9 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
+from jobs.commands.options import add_place_arguments, check_stale_after
 from jobs.evidence import verified
 from jobs.evidence.fleet_runs import fleet_runs
-from jobs.evidence.past import add_place_arguments, check_stale_after, open_tables
+from jobs.evidence.opening import open_tables
 from jobs.exit import OK, UsageError
 from jobs.places import place_of
 from jobs.runtime.output import say, terminal_width

@@ -9,16 +9,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from jobs.commands.options import add_run_argument, add_warehouse_arguments, check_stale_after
 from jobs.evidence.journal import died_runs
-from jobs.evidence.past import (
-    Finished,
-    NoRunError,
-    add_run_argument,
-    add_warehouse_arguments,
-    check_stale_after,
-    open_warehouse,
-    past_run,
-)
+from jobs.evidence.opening import Finished, open_warehouse
+from jobs.evidence.past_run import NoRunError, past_run
 from jobs.evidence.stored_reports import stored_reports
 from jobs.exit import ERRORS, OK, UsageError
 from jobs.runtime.output import say, terminal_width

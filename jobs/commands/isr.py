@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from jobs.evidence.past import (
-    Finished,
-    PastRun,
-    add_release_argument,
-    add_run_argument,
-    add_warehouse_arguments,
-    open_warehouse,
-    past_run,
-)
+from jobs.commands.options import add_release_argument, add_run_argument, add_warehouse_arguments
+from jobs.evidence.opening import Finished, open_warehouse
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.evidence.removed import changes_lines
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import say

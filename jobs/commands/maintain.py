@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from jobs.evidence.past import open_settings, settings_of_folder
+from jobs.evidence.opening import open_settings, settings_of_folder
 from jobs.exit import CRASH, OK, UsageError
 from jobs.run.run import shared
 from jobs.runtime.output import terminal_width

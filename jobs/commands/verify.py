@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from jobs.commands.options import add_run_argument
 from jobs.evidence.inputs import profile_of_tables
-from jobs.evidence.past import Finished, NoRunError, add_run_argument, past_run, runs_of
+from jobs.evidence.opening import Finished
+from jobs.evidence.past_run import NoRunError, past_run, runs_of
 from jobs.evidence.reexamination import examined_again
 from jobs.evidence.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
 from jobs.exit import ERRORS, GONE, OK, AuditError, UsageError, files_are_gone, guarded, unexpected, worst

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.evidence.past import Finished, spark_tables
+from jobs.evidence.opening import Finished, spark_tables
 from jobs.evidence.past_records import applied, oldest_base
 from schemas.bronze import KRAFT_RECORDS
 from schemas.gold import RUNS

@@ -13,8 +13,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from jobs.evidence import missing
 from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
-from jobs.evidence.past import PastRun
 from jobs.evidence.past_facts import past_facts
+from jobs.evidence.past_run import PastRun
 from jobs.exit import AuditError, UsageError
 from jobs.runtime.workers import as_they_are
 from schemas.gold import DIVERGENCES

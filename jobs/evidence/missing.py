@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from jobs.evidence.all_runs import OneLog
 from jobs.evidence.kept_state import kept_by
-from jobs.evidence.past import Finished, PastRun, spark_tables
+from jobs.evidence.opening import Finished, spark_tables
+from jobs.evidence.past_run import PastRun
 from jobs.evidence.removed import DETAILS, removed_line, removed_runs
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from jobs.evidence.past import runs_of
+from jobs.evidence.past_run import runs_of
 from jobs.runtime.spark import spark_session
 from jobs.settings import ReportSettings
 from jobs.sinks.delta import Warehouse

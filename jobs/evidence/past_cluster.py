@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.evidence.past import PastRun
 from jobs.evidence.past_facts import PastFacts, past_facts
+from jobs.evidence.past_run import PastRun
 from jobs.exit import UsageError
 from transforms.examination.answers import FIRST, SECOND
 from transforms.features.levels import Release, release_tuple

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.evidence.past import PastRun
 from jobs.evidence.past_log import PastKraft, migration_znodes, past_copies, past_kraft
+from jobs.evidence.past_run import PastRun
 from jobs.exit import UsageError
 from schemas.bronze import ZK_TRANSACTIONS
 from schemas.examined import EXAMINED

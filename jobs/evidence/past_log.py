@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jobs.evidence.kept_state import kept_by
-from jobs.evidence.past import PastRun, spark_tables
+from jobs.evidence.opening import spark_tables
+from jobs.evidence.past_run import PastRun
 from jobs.exit import UsageError
 from jobs.sinks.reader import records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS

@@ -14,10 +14,11 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
 from jobs.evidence.kept_state import kept_by
-from jobs.evidence.past import PastRun, spark_tables
+from jobs.evidence.opening import spark_tables
 from jobs.evidence.past_facts import past_facts
 from jobs.evidence.past_log import past_copies
 from jobs.evidence.past_records import copies_of
+from jobs.evidence.past_run import PastRun
 from jobs.exit import AuditError
 from jobs.runtime.workers import as_they_are
 from jobs.sinks.delta_errors import readable

@@ -40,7 +40,7 @@ def forget_old_state(run: Run, needed: Collection[str]) -> None:
         for chained, more in ((False, {}), (True, built_on))
     }
     gone_on_from = all_of({"run_id": sorted(needed), "kind": KEPT_KINDS})
-    # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
+    # The answers go first: a run that has them has all its rows (`jobs.evidence.past_run`).
     tables = [EXAMINED, *silver.STATE_TABLES]
     for table in [table for table in tables if run.warehouse.version(table) is not None]:
         condition = conditions[table.chained]

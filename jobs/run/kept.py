@@ -20,7 +20,8 @@ from pyspark.sql import functions as F
 from jobs.evidence.finished import finished_runs, of_finished
 from jobs.evidence.kept_bytes import DIGESTS, Piece, digested, placed
 from jobs.evidence.kept_state import FOLD, MEMORY, STATE, Bytes, Kept, read
-from jobs.evidence.past import PastRun, spark_tables
+from jobs.evidence.opening import spark_tables
+from jobs.evidence.past_run import PastRun
 from jobs.exit import AuditError
 from jobs.run.earlier_runs import previous_runs, run_before
 from jobs.run.opening import log_copies

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import main
 from jobs.evidence.fleet_runs import fleet_runs
-from jobs.evidence.past import Finished, past_run, runs_of
+from jobs.evidence.opening import Finished
+from jobs.evidence.past_run import past_run, runs_of
 from jobs.pipeline import run_all
 from jobs.run.run import open_run
 from jobs.settings import TABLES_FOLDER, validated

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.cli import main
-from jobs.evidence.past import Finished, PastRun, past_run
+from jobs.evidence.opening import Finished
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.exit import AuditError, UsageError
 from jobs.sinks.conditions import all_of
 from jobs.sinks.delta import Warehouse

@@ -14,8 +14,9 @@ import pytest
 from jobs.cli import main
 from jobs.commands.downgrade import settings_of, state_of
 from jobs.evidence.as_of import divergences_as_of
-from jobs.evidence.past import Finished, PastRun, past_run
+from jobs.evidence.opening import Finished
 from jobs.evidence.past_cluster import past_cluster
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.run.run import Failure
 from schemas.gold import DIVERGENCES, RUNS
 from schemas.report import DowngradeReadiness

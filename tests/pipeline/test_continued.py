@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 from jobs.cli import main
 from jobs.commands.changes import changes_of_row, changes_of_topic
 from jobs.evidence.kept_state import kept_by
-from jobs.evidence.past import Finished, past_run
+from jobs.evidence.opening import Finished
 from jobs.evidence.past_log import migration_znodes, past_kraft
+from jobs.evidence.past_run import past_run
 from jobs.run.run import Failure
 from jobs.sinks.reader import Folder
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS

@@ -96,7 +96,7 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
     }
     assert left_in(warehouse, silver.FINDINGS) == kept
     assert left_in(warehouse, EXAMINED) == {*kept, ("c", needed)}
-    # Of a run without its other rows none of the answers are left: it is looked up as it was (`jobs.evidence.past`).
+    # Of a run without its other rows none of the answers are left: it is looked up as it was (`jobs.evidence.past_run`).
     assert [row["kind"] for row in warehouse.read(EXAMINED).where(f"run_id = '{needed}'").collect()] == ["fold"]
 
 

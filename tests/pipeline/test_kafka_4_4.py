@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from jobs.commands.downgrade import state_of
-from jobs.evidence.past import Finished, past_run
+from jobs.evidence.opening import Finished
 from jobs.evidence.past_cluster import past_cluster
+from jobs.evidence.past_run import past_run
 from schemas.report import CheckResult
 from tests.captures import capture
 from tests.kraft.dumps import DumpedRecord, read_dump

@@ -17,8 +17,9 @@ import pytest
 
 from jobs.cli import main
 from jobs.commands import explain
-from jobs.evidence.past import Finished, past_run
+from jobs.evidence.opening import Finished
 from jobs.evidence.past_log import migration_znodes, past_kraft
+from jobs.evidence.past_run import past_run
 from jobs.run.run import Failure, new_run_id
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import DIVERGENCES

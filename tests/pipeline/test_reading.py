@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from jobs.cli import main
-from jobs.evidence import past
+from jobs.evidence import opening
 from jobs.sinks.reader import Folder
 from schemas import bronze, gold, silver
 from schemas.gates import GATES
@@ -87,7 +87,7 @@ def test_a_command_says_the_same_with_spark_and_without_it(
         argv = [command[0], "--warehouse", root, "--cluster", cluster, *command[1:]]
         without = _told(argv, capsys)
         with monkeypatch.context() as patched:
-            patched.setattr(past, "read_without_spark", lambda *_: False)
+            patched.setattr(opening, "read_without_spark", lambda *_: False)
             assert _told(argv, capsys) == without
         said += without[1:]
     # Of a cluster without a log there may be nothing to say.
@@ -102,7 +102,7 @@ def test_a_look_at_one_cluster_says_the_same_with_spark_and_without_it(
     code, out, err = _told(argv, capsys)
     assert (code, err) == (10 if command[0] == "compare" else 0, "")
     assert out
-    monkeypatch.setattr(past, "read_without_spark", lambda *_: False)
+    monkeypatch.setattr(opening, "read_without_spark", lambda *_: False)
     assert _told(argv, capsys) == (code, out, err)
 
 
@@ -111,7 +111,7 @@ def test_the_fleet_is_the_same_with_spark_and_without_it(
 ) -> None:
     argv = ["fleet", "--warehouse", root]
     without = _told(argv, capsys)
-    monkeypatch.setattr(past, "read_without_spark", lambda *_: False)
+    monkeypatch.setattr(opening, "read_without_spark", lambda *_: False)
     assert _told(argv, capsys) == without
     assert all(cluster in without[1] for cluster in CLUSTERS)
 

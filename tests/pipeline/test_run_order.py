@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from jobs.evidence.journal import begin
-from jobs.evidence.past import runs_of
+from jobs.evidence.past_run import runs_of
 from jobs.run import earlier_runs, failures
 from jobs.run.run import Failure
 from jobs.sinks.conditions import Where

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from jobs import pipeline
 from jobs.cli import main
-from jobs.evidence.past import runs_of
+from jobs.evidence.past_run import runs_of
 from jobs.runtime.stopping import Stopping
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder

@@ -53,7 +53,7 @@ class Going:
 def _sections() -> Iterator[Section]:
     for table in tended_tables():
         if table is EXAMINED:
-            # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
+            # The answers go first: a run that has them has all its rows (`jobs.evidence.past_run`).
             yield Section(table, Part.DETAILS, {"kind": NoneOf(KEPT_KINDS)})
             yield Section(table, Part.STATE, {"kind": KEPT_KINDS})
         elif table is not ISR_BY_DAY:
