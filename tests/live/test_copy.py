@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from jobs.sources.kraft.folder import read_copies
-from jobs.sources.kraft.live.copy import LOG_FOLDER, copy_quorum
+from jobs.sources.kraft.live.copy import copy_quorum
+from jobs.sources.kraft.live.copy_folder import LOG_FOLDER
 from jobs.sources.kraft.live.errors import QuorumError
 from jobs.sources.kraft.proof import PROOF_FILE, read_proof
 from tests.captures import capture
@@ -339,7 +340,7 @@ def test_a_copy_whose_segments_were_touched_is_not_gone_on_from(quorum: FakeQuor
 
 def in_parts(quorum: FakeQuorum, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """A copy of three segments, each made by a copying of its own."""
-    monkeypatch.setattr("jobs.sources.kraft.live.copy._APPEND_BELOW_BYTES", 0)
+    monkeypatch.setattr("jobs.sources.kraft.live.copy_segments._APPEND_BELOW_BYTES", 0)
     for number in (50, 100, len(quorum.batches) - 1):
         quorum.high_watermark = quorum.batches[number][0].next_offset
         copy_quorum(quorum.settings(), folder)
@@ -464,7 +465,7 @@ def test_short_copies_do_not_make_many_files(quorum: FakeQuorum, tmp_path: Path)
 
 
 def test_what_the_controllers_dropped_goes_from_the_copy_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.sources.kraft.live.copy._APPEND_BELOW_BYTES", 0)
+    monkeypatch.setattr("jobs.sources.kraft.live.copy_segments._APPEND_BELOW_BYTES", 0)
     start = max(CHECKPOINTS)
     early = FakeQuorum.of_log(LOG)
     for offset in (300, start[0]):

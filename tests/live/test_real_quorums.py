@@ -19,7 +19,8 @@ import pytest
 from jobs.commands.demo.kafka_servers import DEMO_JARS, KafkaNode, KafkaServers, kafka_jars, kafka_servers
 from jobs.sources.kraft.folder import read_copies
 from jobs.sources.kraft.live.connection import Security, parse_endpoint
-from jobs.sources.kraft.live.copy import LOG_FOLDER, CopyResult, copy_quorum
+from jobs.sources.kraft.live.copy import CopyResult, copy_quorum
+from jobs.sources.kraft.live.copy_folder import LOG_FOLDER
 from jobs.sources.kraft.live.errors import QuorumError, RefusedError
 from jobs.sources.kraft.live.messages import QuorumAnswer
 from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings

@@ -17,7 +17,8 @@ from jobs.exit import AuditError, UsageError
 from jobs.run.run import _generated_key
 from jobs.sinks.lock import only_writer
 from jobs.sinks.report_files import write_report
-from jobs.sources.kraft.live.copy import LOG_FOLDER, copy_quorum
+from jobs.sources.kraft.live.copy import copy_quorum
+from jobs.sources.kraft.live.copy_folder import LOG_FOLDER
 from jobs.sources.kraft.live.errors import QuorumError
 from jobs.steps.fleet import write_fleet_page
 from tests.live.fake import FakeQuorum, fake_controllers

@@ -8,43 +8,42 @@ to its high watermark; each CRC is checked.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import re
-import shutil
-import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
 
-from jobs.disk import said
 from jobs.sources.kraft.folder import whole_file
 from jobs.sources.kraft.live import messages
+from jobs.sources.kraft.live.copy_folder import (
+    LOG_FOLDER,
+    check_room,
+    flush,
+    link,
+    locked,
+    new_draft,
+    sweep,
+    take_place,
+)
+from jobs.sources.kraft.live.copy_segments import (
+    Segments,
+    base_offset,
+    checkpoint_offset,
+    is_damaged_checkpoint,
+    undamaged,
+)
 from jobs.sources.kraft.live.errors import DamagedReplyError, MovedError, QuorumError
 from jobs.sources.kraft.live.messages import FetchAnswer, OffsetAndEpoch, QuorumAnswer
 from jobs.sources.kraft.live.quorum import Leader, QuorumClient, QuorumSettings
-from jobs.sources.kraft.proof import PROOF_FILE, FetchedSegment, Proof, ReplicaState, read_proof, write_proof
+from jobs.sources.kraft.proof import FetchedSegment, Proof, ReplicaState, read_proof, write_proof
 from transforms.kraft.decode.framing import BatchHeader, batch_size, crc_of, read_header
-from transforms.kraft.decode.scan import checkpoint_problem, scan_segment
+from transforms.kraft.decode.scan import checkpoint_problem
 
-LOG_FOLDER = "__cluster_metadata-0"
-_SEGMENT_BYTES = 64 * 1024 * 1024
-# A last segment below this size is copied and extended, so that many short copies do not make many files.
-_APPEND_BELOW_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 5
 # Each attempt that fails leaves a stack trace in the controller's log: it can't encode the refusal.
 _SNAPSHOT_ATTEMPTS = 3
 _POLL_SECONDS = 0.1
-# A copy never fills a disk: this much stays free, or a twentieth of a small one.
-_KEPT_FREE_BYTES = 1024 * 1024 * 1024
-_CHECKPOINT = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
-_DRAFT, _OLD, _LOCK = ".copying-", ".replaced-", ".lock"
 # The newest ones, besides the one that replay starts from.
 _NEWEST_CHECKPOINTS = 2
 
@@ -73,10 +72,10 @@ def copy_quorum(
     next offset and the one to reach. Raises QuorumError (one line) and leaves an existing copy as it was.
     """
     started, started_ms = time.monotonic(), _now_ms()
-    with _locked(folder), QuorumClient(settings) as quorum:
-        _sweep(folder)
+    with locked(folder), QuorumClient(settings) as quorum:
+        sweep(folder)
         for attempt in range(1, _ATTEMPTS + 1):
-            with _draft(folder) as draft:
+            with new_draft(folder) as draft:
                 try:
                     copy = _Copy(quorum, folder, draft, history, progress)
                     copy.make()
@@ -85,7 +84,7 @@ def copy_quorum(
                     if attempt == _ATTEMPTS:
                         raise QuorumError(f"given up after {attempt} attempts: {error}") from None
                     continue
-                _take_place(folder, draft)
+                take_place(folder, draft)
             return CopyResult(folder, proof, quorum.bytes_received, time.monotonic() - started, copy.resumed_at)
     raise AssertionError("the last attempt returns or raises")
 
@@ -123,7 +122,7 @@ class _Copy:
             self._begin(first)
         if first.snapshot is not None:
             self._snapshot(first.snapshot)
-        with _Segments(self.draft) as segments:
+        with Segments(self.draft) as segments:
             if self.resumed_at is not None and kept is not None:
                 segments.go_on(self.kept / LOG_FOLDER, kept.segments)
             self._log(segments, leader)
@@ -175,11 +174,11 @@ class _Copy:
             return None
         if proof is None or not proof.segments:
             return None
-        first = _base_offset(proof.segments[0])
-        if any(_is_damaged_checkpoint(path) for path in log.glob(f"{first:020}-*.checkpoint")):
+        first = base_offset(proof.segments[0])
+        if any(is_damaged_checkpoint(path) for path in log.glob(f"{first:020}-*.checkpoint")):
             self.notes.append(f"the earlier copy could not be resumed: its checkpoint at offset {first} was damaged")
             return None
-        whole = tuple(_undamaged(log, proof.segments))
+        whole = tuple(undamaged(log, proof.segments))
         if len(whole) == len(proof.segments):
             return replace(proof, segments=whole)
         damaged = f"its {proof.segments[len(whole)].file} was damaged"
@@ -211,8 +210,8 @@ class _Copy:
             )
             return False
         for checkpoint in sorted((self.kept / LOG_FOLDER).glob("*.checkpoint")):
-            if _checkpoint_offset(checkpoint) <= kept.log_end and not _is_damaged_checkpoint(checkpoint):
-                _link(checkpoint, self.draft / checkpoint.name)
+            if checkpoint_offset(checkpoint) <= kept.log_end and not is_damaged_checkpoint(checkpoint):
+                link(checkpoint, self.draft / checkpoint.name)
         self.position, self.last_epoch, self.resumed_at = kept.log_end, last.last_epoch, kept.log_end
         return True
 
@@ -268,12 +267,12 @@ class _Copy:
                 if answer.error != messages.NONE or not same or (not answer.data and position < answer.size):
                     return False
                 if size < 0:
-                    _check_room(part, answer.size, f"the checkpoint at offset {snapshot.offset} of {source}")
+                    check_room(part, answer.size, f"the checkpoint at offset {snapshot.offset} of {source}")
                 size = answer.size
                 position += len(answer.data)
                 self._check_pace(source, position, started)
                 file.write(answer.data)
-            _flush(file)
+            flush(file)
         with whole_file(part) as data:
             problem = checkpoint_problem(data) if position == size else "it is longer than it should be"
         if problem is not None:
@@ -288,7 +287,7 @@ class _Copy:
         if received < seconds * self.quorum.least_bytes_a_second:
             raise QuorumError(f"{source} sends a checkpoint too slowly: {received} bytes so far")
 
-    def _log(self, segments: _Segments, leader: Leader) -> None:
+    def _log(self, segments: Segments, leader: Leader) -> None:
         """Copy the log up to the high watermark that was first seen, and what else is committed in the last answer."""
         target: int | None = None
         patience = _Patience(self.quorum.patience_seconds)
@@ -323,7 +322,7 @@ class _Copy:
             return True
         raise MovedError(f"the log begins at offset {answer.log_start} now, after {self.position}")
 
-    def _check_tail(self, segments: _Segments) -> None:
+    def _check_tail(self, segments: Segments) -> None:
         """After an election: has the new leader the last batch that was copied from the old one?"""
         tail = segments.last_batch()
         if tail is None:
@@ -332,7 +331,7 @@ class _Copy:
         if answer.diverging is not None or answer.snapshot is not None or not answer.records.startswith(tail):
             raise MovedError("the new leader's log is not the one that was being copied")
 
-    def _take(self, segments: _Segments, answer: FetchAnswer, leader: Leader) -> bool:
+    def _take(self, segments: Segments, answer: FetchAnswer, leader: Leader) -> bool:
         """Store the answer's whole committed batches; False when there is none."""
         last: BatchHeader | None = None
         problem = None
@@ -380,9 +379,9 @@ class _Copy:
         if self.resumed_at is None:
             return
         gone = [segment for segment in self.segments[:-1] if segment.next_offset <= self.log_start]
-        first = _base_offset(self.segments[len(gone)]) if self.segments else 0
+        first = base_offset(self.segments[len(gone)]) if self.segments else 0
         checkpoints = sorted(self.draft.glob("*.checkpoint"))
-        above = [path for path in checkpoints if _checkpoint_offset(path) >= first]
+        above = [path for path in checkpoints if checkpoint_offset(path) >= first]
         if gone and above:
             for segment in gone:
                 (self.draft / segment.file).unlink()
@@ -391,85 +390,6 @@ class _Copy:
         for path in checkpoints:
             if path not in wanted:
                 path.unlink()
-
-
-class _Segments:
-    """Writes batches into segments named after their first offset."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._done: list[FetchedSegment] = []
-        self._file: IO[bytes] | None = None
-        self._path: Path | None = None
-        self._size = self._crc = 0
-        self._last: tuple[int, int, int, int] | None = None
-
-    def __enter__(self) -> _Segments:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def go_on(self, kept: Path, segments: tuple[FetchedSegment, ...]) -> None:
-        """Take the segments of a kept copy as links, except a short last one, which is copied and extended."""
-        *whole, last = segments
-        if last.bytes >= _APPEND_BELOW_BYTES:
-            whole.append(last)
-        for segment in whole:
-            _link(kept / segment.file, self._folder / segment.file)
-            self._done.append(segment)
-        if whole and whole[-1] is last:
-            return
-        shutil.copyfile(kept / last.file, self._folder / last.file)
-        self._path = self._folder / last.file
-        self._file = self._path.open("r+b")
-        self._file.seek(0, os.SEEK_END)
-        self._size, self._crc = last.bytes, last.crc or 0
-        self._last = (last.last_batch, last.bytes - last.last_batch, last.next_offset, last.last_epoch)
-
-    def store(self, data: bytes, last: BatchHeader | None) -> None:
-        """Store whole batches, `last` being the last of them with its position in `data`. Raises QuorumError."""
-        if last is None or not data:
-            return
-        if self._file is None or self._size >= _SEGMENT_BYTES:
-            _check_room(self._folder, _SEGMENT_BYTES, "the next segment of the log")
-            self._close()
-            self._path = self._folder / f"{int.from_bytes(data[:8], 'big', signed=True):020}.log"
-            self._file = self._path.open("w+b")
-            self._size = self._crc = 0
-        self._file.write(data)
-        self._crc = zlib.crc32(data, self._crc)
-        self._last = (self._size + last.position, last.size, last.next_offset, last.epoch)
-        self._size += len(data)
-
-    def last_batch(self) -> bytes | None:
-        """Bytes of the last batch stored; None before the first."""
-        if self._file is not None and self._last is not None:
-            self._file.seek(self._last[0])
-            data = self._file.read(self._last[1])
-            self._file.seek(0, os.SEEK_END)
-            return data
-        if not self._done:
-            return None
-        segment = self._done[-1]
-        with (self._folder / segment.file).open("rb") as file:
-            file.seek(segment.last_batch)
-            return file.read()
-
-    def finish(self) -> tuple[FetchedSegment, ...]:
-        """Close the last segment and return all of them, in order."""
-        self._close()
-        return tuple(self._done)
-
-    def _close(self) -> None:
-        if self._file is None or self._path is None or self._last is None:
-            return
-        _flush(self._file)
-        self._file.close()
-        position, _, next_offset, epoch = self._last
-        self._done.append(FetchedSegment(self._path.name, self._size, next_offset, position, epoch, self._crc))
-        self._file = self._last = None
 
 
 class _Patience:
@@ -527,136 +447,6 @@ def _write_meta_properties(folder: Path, proof: Proof, directory_id: str | None)
     if directory_id is not None:
         lines.append(f"directory.id={directory_id}")
     (folder / "meta.properties").write_text("\n".join(lines) + "\n", "utf-8")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One copy at a time. Raises QuorumError if another is in progress, or the folder cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / _LOCK).open("w")
-    except OSError as error:
-        raise _not_copied(folder, error) from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise QuorumError(f"{folder}: another process is copying into it") from None
-        yield
-
-
-@contextmanager
-def _draft(folder: Path) -> Iterator[Path]:
-    """A folder for a copy on its way; it goes if the copy does not take its place."""
-    draft = folder
-    try:
-        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=folder))
-        yield draft
-    except OSError as error:
-        raise _not_copied(folder, error) from None
-    finally:
-        if draft != folder:
-            shutil.rmtree(draft, ignore_errors=True)
-
-
-def _not_copied(folder: Path, error: OSError) -> QuorumError:
-    """The disk's error, with the file if it is known."""
-    return QuorumError(
-        f"the copy in {folder} can't be made: {f'{error.filename}: ' if error.filename else ''}{said(error)}"
-    )
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what copyings that were killed have left, and put back a copy that was moved aside last.
-
-    Raises QuorumError when the folder holds a log of another origin: nothing of a controller's is ever replaced.
-    """
-    log = folder / LOG_FOLDER
-    if log.exists() and not (log / PROOF_FILE).exists():
-        raise QuorumError(f"{log}: contains a log that this program did not fetch; name another folder")
-    try:
-        for left in sorted(folder.iterdir()):
-            if left.name.startswith(_OLD) and not log.exists():
-                left.rename(log)
-            elif left.name.startswith((_DRAFT, _OLD)):
-                shutil.rmtree(left, ignore_errors=True)
-    except OSError as error:
-        raise _not_copied(folder, error) from None
-
-
-def _take_place(folder: Path, draft: Path) -> None:
-    """Let the finished copy stand where the one before it stood. Its owner alone may read it, as it holds secrets."""
-    log = folder / LOG_FOLDER
-    old = folder / f"{_OLD}{draft.name.removeprefix(_DRAFT)}"
-    if log.exists():
-        log.rename(old)
-    try:
-        draft.rename(log)
-    except OSError:
-        with contextlib.suppress(OSError):
-            old.rename(log)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _check_room(place: Path, size: int, what: str) -> None:
-    """Raise QuorumError when something does not fit and leave some of the disk free, or can't be of that size."""
-    if size < 0:
-        raise QuorumError(f"{what} is said to have {size} bytes")
-    disk = shutil.disk_usage(place.parent)
-    free = disk.free - min(disk.total // 20, _KEPT_FREE_BYTES)
-    if size > free:
-        raise QuorumError(f"{place.parent}: {what} has {size} bytes, and no more than {max(free, 0)} can be used there")
-
-
-def _link(source: Path, target: Path) -> None:
-    """The same bytes under another name; copied where the file system has no links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _flush(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _undamaged(folder: Path, segments: tuple[FetchedSegment, ...]) -> Iterator[FetchedSegment]:
-    """The segments up to the first whose bytes are not those that were stored, each with the CRC of its bytes."""
-    for segment in segments:
-        checked = _checked(folder / segment.file, segment)
-        if checked is None:
-            return
-        yield checked
-
-
-def _checked(path: Path, segment: FetchedSegment) -> FetchedSegment | None:
-    try:
-        with whole_file(path) as data:
-            crc = zlib.crc32(data)
-            # A copy of an earlier release has only the CRCs of its batches.
-            known = crc if segment.crc is None and scan_segment(data).intact_bytes == segment.bytes else segment.crc
-            return replace(segment, crc=crc) if (len(data), crc) == (segment.bytes, known) else None
-    except OSError:
-        return None
-
-
-def _is_damaged_checkpoint(path: Path) -> bool:
-    try:
-        with whole_file(path) as data:
-            return checkpoint_problem(data) is not None
-    except OSError:
-        return True
-
-
-def _base_offset(segment: FetchedSegment) -> int:
-    return int(segment.file.removesuffix(".log"))
-
-
-def _checkpoint_offset(path: Path) -> int:
-    matched = _CHECKPOINT.match(path.name)
-    return int(matched[1]) if matched else -1
 
 
 def _now_ms() -> int:
