@@ -417,3 +417,4 @@ def test_a_subject_shows_that_there_is_a_notice_beside_the_verdict() -> None:
     )
     assert [each.startswith("[kraft-audit] CLEAN ") for each in quiet] == [True] * 3
     assert noticed == [each.replace(" CLEAN ", " CLEAN, WITH NOTICE ") for each in quiet]
+    assert " ERRORS prod-us " in str(render_mail(defective(), decision=told)["Subject"])

@@ -130,7 +130,8 @@ def _message(
 
 def subject(said: Banner, standing: Fleet, entries: Sequence[MailEntry]) -> str:
     """The subject line: the worst verdict, how many clusters, and the names of the first ones."""
-    label = with_notice(label_of(standing.clusters[0].newest), [entry.decision for entry in entries])
+    worst = standing.clusters[0].newest
+    label = with_notice(label_of(worst), worst.verdict, [entry.decision for entry in entries])
     urgent = [cluster for cluster in standing.clusters if cluster.group == standing.clusters[0].group]
     names = "" if urgent[0].group == "clean" else f": {listed([c.name for c in urgent], 3)}"
     return f"[kraft-audit] {label} {visible(said.title + names, _SUBJECT_LIMIT)}"

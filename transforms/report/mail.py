@@ -60,7 +60,7 @@ def render_mail(report: Report, location: str = "", decision: Decision = _UNASKE
 
 def subject(report: Report, banner: ReportBanner, decision: Decision = _UNASKED) -> str:
     """The subject line: verdict, cluster, and the banner's title; one line for every name of a cluster."""
-    title, label = visible(banner.title, SUBJECT_LIMIT), with_notice(banner.label, [decision])
+    title, label = visible(banner.title, SUBJECT_LIMIT), with_notice(banner.label, report.verdict, [decision])
     return f"[kraft-audit] {label} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
 
 

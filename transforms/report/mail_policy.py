@@ -10,7 +10,7 @@ from transforms.report.compared import NOT_COMPARED
 from transforms.report.fleet_model import NOT_READY, FleetRun, gates_in_order
 from transforms.report.printable import counted, listed
 from transforms.report.words import VERDICT_WORDS
-from transforms.runs import CLEAN, latest_now
+from transforms.runs import CLEAN, ERRORS, FAILED, latest_now
 
 ALWAYS, ON_CHANGE, WHEN_RED = "always", "on_change", "when_red"
 REASON_ALWAYS, REASON_CHANGE, REASON_REMINDER, REASON_RED = "always", "change", "reminder", "red"
@@ -113,9 +113,10 @@ def decide_unknowing(policy: Policy, notices: Sequence[str]) -> Decision:
     return Decision(REASON_ALWAYS if policy.send == ALWAYS else REASON_RED, tuple(notices), bool(notices))
 
 
-def with_notice(label: str, decisions: Sequence[Decision]) -> str:
-    """A verdict's label for a subject line, which tells at once that there is more to read."""
-    return f"{label.upper()}{', WITH NOTICE' if any(each.has_notices for each in decisions) else ''}"
+def with_notice(label: str, verdict: str, decisions: Sequence[Decision]) -> str:
+    """A verdict's label for a subject line. Who would go on after a calm one is told that there is a notice."""
+    noticed = verdict not in (ERRORS, FAILED) and any(each.has_notices for each in decisions)
+    return f"{label.upper()}{', WITH NOTICE' if noticed else ''}"
 
 
 def _reminder(sent: LastMail, medium: str) -> str:
