@@ -114,7 +114,7 @@ def decide_unknowing(policy: Policy, notices: Sequence[str]) -> Decision:
 
 
 def with_notice(label: str, verdict: str, decisions: Sequence[Decision]) -> str:
-    """A verdict's label for a subject line. Who would go on after a calm one is told that there is a notice."""
+    """A verdict's label for a subject line. After a calm one nobody would read on to the notice."""
     noticed = verdict not in (ERRORS, FAILED) and any(each.has_notices for each in decisions)
     return f"{label.upper()}{', WITH NOTICE' if noticed else ''}"
 
