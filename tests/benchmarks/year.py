@@ -20,6 +20,7 @@ import argparse
 import base64
 import json
 import os
+import re
 import shutil
 import statistics
 import sys
@@ -135,8 +136,15 @@ def small_log(folder: Path) -> Log:
 
 
 def _large(source: Path, folder: Path) -> Log:
-    """A copy of a generated cluster's log, with a topic of its own that changes."""
-    shutil.copytree(source / "kraft", folder / "kraft")
+    """The log of a generated cluster, as each of its voters has it, with a topic of its own that changes."""
+    [written] = (source / "kraft").iterdir()
+    voters = json.loads((written / "__cluster_metadata-0" / "quorum-state").read_text())["currentVoters"]
+    for node in (str(voter["voterId"]) for voter in voters):
+        # Of one copy of three nothing is proved committed: no state of it is kept, and each run stores the whole log.
+        shutil.copytree(written, folder / "kraft" / node)
+        properties = folder / "kraft" / node / "meta.properties"
+        of_node = properties.read_text().replace(f"node.id={written.name}", f"node.id={node}")
+        properties.write_text(re.sub("directory.id=.*\n", "", of_node))
     isr = {number: [number % 3 + 1, (number + 1) % 3 + 1, (number + 2) % 3 + 1] for number in range(12)}
     log = Log(_segments(folder / "kraft"), "hourly", _id_of("hourly"), isr)
     log.append(round(time.time() * 1000), *_new_topic("hourly", isr))
