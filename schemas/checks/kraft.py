@@ -8,15 +8,15 @@ from schemas.gates import UPGRADE
 CHECKS: tuple[Check, ...] = (
     check(
         "UPG-01",
-        "Every registered node supports the newest metadata.version of the cluster's release",
+        "Every registered node supports the newest metadata.version of the cluster's release, and the features that come with it",
         UPGRADE,
         IN_KRAFT,
-        "Start each node listed once with the same release as the others: this updates its registration. If the machine of a "
-        "controller is gone, start one with the same `node.id` elsewhere. Unregister a broker that is gone for good: "
-        "`kafka-cluster.sh unregister --id N`. Unregister a controller that is gone for good, from metadata.version "
-        "4.4-IV2 (33) on: `kafka-cluster.sh unregister-controller --id N`. Stop a node before you unregister it: a running "
-        "node registers again.",
-        "KIP-584; FeatureControlManager.updateFeature; QuorumFeatures; S§9.3",
+        "Start each node listed once with the same release as the others, or restart it if it runs: this updates its "
+        "registration. If the machine of a controller is gone, start one with the same `node.id` elsewhere. Unregister a broker "
+        "that is gone for good: `kafka-cluster.sh unregister --id N`. Unregister a controller that is gone for good, from "
+        "metadata.version 4.4-IV2 (33) on: `kafka-cluster.sh unregister-controller --id N`. Stop a node before you unregister it: "
+        "a running node registers again.",
+        "KIP-584; FeatureControlManager.updateFeature; QuorumFeatures; BrokerRegistrationRequest; S§9.3",
         needs=KRAFT_ONLY,
     ),
     check(

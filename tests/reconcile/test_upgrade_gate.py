@@ -89,6 +89,24 @@ def test_every_node_in_the_way_is_named_though_kafka_names_the_first() -> None:
     assert [text.split(" only")[0] for text in evidence[1:]] == ["Controller 3004", "Controller 3003"]
 
 
+def test_a_broker_that_is_registered_without_its_features_blocks_the_upgrade_of_all() -> None:
+    """A real combined cluster, rolled from 3.8.1 to 4.0.1: the first node registered with a controller of 3.8.1, whose request has no
+    feature with a minimum of 0 (`BrokerRegistrationRequest.Builder`, below version 4). The words are those of its `kafka-features.sh`."""
+    bare = [feature for feature in broker(1)["features"] if feature["name"] == "metadata.version"]
+    rolled = behind(20, brokers_in_kraft=[broker(0), broker(1, features=bare), broker(2)])
+    assert upgrade(rolled).blocking == ["UPG-01"]
+    said, *others = check(rolled, "UPG-01")[1]
+    assert said == (
+        "The update failed for all features since the following feature had an error: "
+        "Invalid update version 1 for feature group.version. Broker 1 does not support this feature."
+    )
+    assert others == []
+    # With the levels of its release there is nothing to raise.
+    assert check(kraft(brokers_in_kraft=rolled.brokers_in_kraft), "UPG-01")[0] == "pass"
+    # Below 4.0 the tool raises metadata.version alone.
+    assert check(behind(19, kafka_version="3.9", brokers_in_kraft=rolled.brokers_in_kraft), "UPG-01")[0] == "pass"
+
+
 def test_a_ghost_that_supports_all_is_a_warning_and_the_way_is_open() -> None:
     assert upgrade(kraft(controllers=ghost())).verdict == "go"
     assert check(kraft(controllers=ghost()), "QRM-01")[0] == "warn"

@@ -19,8 +19,8 @@ from schemas.checks.codes import (
 from schemas.kraft.metadata_versions import FEATURE_NAME, UNREGISTER_CONTROLLERS_FROM, is_known, level_name
 
 # As modules: they themselves need this package's outcomes.
-from transforms.features import matrix, update
-from transforms.features.levels import MINIMUM_4X, highest_of, latest_of, lowest_of, release_tuple
+from transforms.features import matrix, requests, update
+from transforms.features.levels import MINIMUM_4X, defaults, highest_of, latest_of, lowest_of, release_tuple
 from transforms.kraft.quorum import replayed_from
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
@@ -43,7 +43,7 @@ _DIRECTORIES_FROM = 17
 
 
 def _newest_level(facts: Facts) -> Outcome:
-    """UPG-01: what the controller would answer to `kafka-features upgrade` to its own release's newest level."""
+    """UPG-01: what the controller would answer to `kafka-features upgrade` to its own release's newest level, and its features'."""
     if facts.kafka_version is None:
         return unknown("the Kafka release is unknown: set kafka_version")
     release = release_tuple(facts.kafka_version)
@@ -60,14 +60,33 @@ def _newest_level(facts: Facts) -> Outcome:
     answer = _asked(facts, release, target)
     if answer.verdict is update.FeatureVerdict.UNKNOWN:
         return unknown(answer.message)
+    refused = [answer.message, *(text for text in answer.blocking if text not in answer.message)]
     if answer.verdict is update.FeatureVerdict.YES:
-        return passed(f"metadata.version may be raised from {shown} to {level_name(target)} ({target})", *answer.notes)
-    others = [text for text in answer.blocking if text not in answer.message]
-    return found([answer.message, *others])
+        refused = _features_refused(facts, release, target)
+    if refused:
+        return found(refused)
+    return passed(f"metadata.version may be raised from {shown} to {level_name(target)} ({target})", *answer.notes)
 
 
 def _asked(facts: Facts, release: tuple[int, int], target: int) -> update.FeatureAnswer:
     return update.dry_run([update.Update(FEATURE_NAME, target)], cluster_of(facts, release)).answers[0]
+
+
+def _features_refused(facts: Facts, release: tuple[int, int], target: int) -> list[str]:
+    """The answer to `--release-version` if a node does not support a feature that it raises: then nothing is raised.
+
+    A broker of 4.x that registers with a controller of 3.8 or earlier, as the first node of a combined cluster does that is rolled, is
+    registered without any feature of a minimum of 0 (`BrokerRegistrationRequest.Builder.build`). kraft.version is FEAT-10's.
+    """
+    if release < requests.FIRST_WITH_RELEASES:
+        return []
+    cluster = cluster_of(facts, release)
+    lower = {name: level for name, level in defaults(release, target).items() if cluster.finalised.get(name, 0) < level}
+    lower.pop(matrix.KRAFT_VERSION, None)
+    wanted = [update.Update(FEATURE_NAME, target), *(update.Update(name, level) for name, level in lower.items())]
+    answers = update.dry_run(wanted, cluster).answers
+    blocking = dict.fromkeys(text for answer in answers for text in answer.blocking)
+    return [answers[0].message, *(text for text in blocking if text not in answers[0].message)] if blocking else []
 
 
 def _forgetting(facts: Facts, node: int) -> str:
