@@ -31,6 +31,7 @@ from transforms.examination.stories import Stories
 from transforms.examination.task import Recorded
 from transforms.isr.history import HOUR
 from transforms.kraft.coverage import PlannedLog
+from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.quorum import Slice
 from transforms.properties import PropertyFiles
 from transforms.reconcile.judge.evidence import facts_of
@@ -126,6 +127,27 @@ def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path
     assert check.verdict == "fail"
     assert f"controller {other}, {segment.name} at byte" in check.evidence[0]
     assert {row["class"] for row in outcome.rows(DIVERGENCES.full_name)} == set(), "its records are not read twice"
+
+
+def test_a_batch_that_a_copy_lacks_is_damage_though_the_log_is_not_read_from_it(tmp_path: Path) -> None:
+    """Between two intact batches of one segment, where each checksum is right. A controller that starts with it notices nothing."""
+    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
+    plan = Files(folder).found.plan
+    assert plan is not None
+    other = next(node for node in (3000, 3001, 3002) if node != plan.leading.controller_id)
+    segment = folder / "kraft" / str(other) / "__cluster_metadata-0" / "00000000000000000000.log"
+    content = segment.read_bytes()
+    batches = [frame for frame in frames(content) if isinstance(frame, BatchHeader)]
+    lost = batches[len(batches) // 2]
+    segment.write_bytes(content[: lost.position] + content[lost.position + lost.size :])
+    files = Files(folder)
+    outcome = files.examined()
+    check = judged("CAP-02", files, outcome)
+    assert check.verdict == "fail"
+    missing = lost.next_offset - lost.base_offset
+    assert check.evidence == [
+        f"controller {other}, {segment.name} at byte {lost.position}: gap: {missing} offsets missing before offset {lost.next_offset}"
+    ]
 
 
 @pytest.mark.parametrize("ahead", [0, 1])

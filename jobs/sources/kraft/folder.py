@@ -302,8 +302,7 @@ def _segments(
             continue
         if scan.first_offset is not None and scan.first_offset != base:
             notes.append(f"{path.name} begins with offset {scan.first_offset}, not with the one it is named after")
-        gap = scan.first_offset is not None and previous.next_offset not in (None, scan.first_offset)
-        damaged = gap or scan.intact_bytes + scan.torn_bytes < scan.size
+        damaged = not scan.in_order or scan.intact_bytes + scan.torn_bytes < scan.size
         files.append(SegmentFile(path, scan.size, scan.next_offset, tuple(scan.ranges), str(path), damaged))
         scans.append(scan)
         if scan.next_offset is not None:

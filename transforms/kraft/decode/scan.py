@@ -38,7 +38,8 @@ Voters = tuple[tuple[int, str | None], ...]
 class SegmentScan:
     """Facts of one segment. Offsets are None when it holds no intact batch; `next_offset` is exclusive.
 
-    `intact_bytes` are those of intact batches, `torn_bytes` follow the last of them; `voters` are those of the newest KRaftVoters in
+    `intact_bytes` are those of intact batches, `torn_bytes` follow the last of them; they are `in_order` if offsets are consecutive and
+    epochs never fall; `voters` are those of the newest KRaftVoters in
     the segment, `elected_by` those of the newest LeaderChange; `largest_batch` is in bytes.
     """
 
@@ -54,6 +55,7 @@ class SegmentScan:
     voters: Voters | None = None
     elected_by: Voters | None = None
     largest_batch: int = 0
+    in_order: bool = True
 
 
 def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes: int = SPLIT_BYTES) -> SegmentScan:
@@ -72,6 +74,7 @@ def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes:
         epoch_starts=fold.epoch_starts,
         ranges=fold.ranges(len(data)),
         largest_batch=fold.largest,
+        in_order=fold.in_order,
     )
     if fold.last is not None:
         scan.next_offset, scan.last_epoch, scan.last_append_time = fold.last
@@ -114,6 +117,7 @@ class _Fold:
         self.end = 0
         self.intact = 0
         self.largest = 0
+        self.in_order = True
         self.epoch_starts: list[tuple[int, int]] = []
         self.controls: list[tuple[int, int]] = []
         self._open = Continuation(0, previous.next_offset, previous.epoch)
@@ -128,6 +132,7 @@ class _Fold:
         position, size, base, after, epoch, time, control = headers
         if self.first_offset is None:
             self.first_offset = int(base[0])
+        self._note_order(base, after, epoch)
         self._note_epochs(epoch, base)
         self._close_ranges(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch)
         self._next_offset = max(int(after.max()), self._next_offset or 0)
@@ -141,6 +146,11 @@ class _Fold:
     def ranges(self, size: int) -> list[ByteRange]:
         """All ranges, the last one up to the end of the file."""
         return [*self._done, ByteRange(self._open.position, size, self._open)] if size else []
+
+    def _note_order(self, base: Headers, after: Headers, epoch: Headers) -> None:
+        expected = np.concatenate(([base[0] if self._next_offset is None else self._next_offset], after[:-1]))
+        before = np.concatenate(([epoch[0] if self._epoch is None else self._epoch], epoch[:-1]))
+        self.in_order &= bool((base == expected).all() and (epoch >= before).all())
 
     def _note_epochs(self, epoch: Headers, base: Headers) -> None:
         highest = self.epoch_starts[-1][0] if self.epoch_starts else -1
