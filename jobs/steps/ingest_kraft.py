@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from jobs.sources.kraft.log import (
     DAMAGE,
     ReadTask,
     Selection,
+    batch_place,
     plan_checkpoint,
     plan_damage,
     plan_damaged_start,
@@ -40,7 +41,16 @@ from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_RECORD_COLUMNS, 
 from schemas.zookeeper.trees import BARRIER, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.decode.masking import Masking
-from transforms.kraft.quorum import LogCopy, NoUsableLogError, ReadPlan, committed_end, plan_read
+from transforms.kraft.other_logs import common_offset, differs_at, lost_checkpoint, younger_than_later
+from transforms.kraft.quorum import (
+    LogCopy,
+    NoUsableLogError,
+    ReadPlan,
+    committed_end,
+    foreign_copies,
+    leading_of,
+    plan_read,
+)
 from transforms.kraft.side import versions_from
 
 _CLUSTER = StructField(CLUSTER, StringType())
@@ -168,13 +178,39 @@ def copy_folder(settings: Settings) -> Path:
 def find_copies(folders: Sequence[str]) -> Copies:
     """Scan the folders and plan what to read. Raises UsageError for a path that holds no metadata log."""
     try:
-        copies = tuple(copy for folder in folders for copy in read_copies(folder))
+        copies = _marked(tuple(copy for folder in folders for copy in read_copies(folder)))
     except KraftSourceError as error:
         raise UsageError(str(error)) from error
     try:
         return Copies(copies, plan_read([LogCopy.from_row(copy.row()) for copy in copies]), None)
     except NoUsableLogError as error:
         return Copies(copies, None, str(error))
+
+
+def _marked(copies: tuple[ScannedCopy, ...]) -> tuple[ScannedCopy, ...]:
+    """The copies, with a problem in each that carries the cluster's id but is of another log than the most advanced one."""
+    facts = [LogCopy.from_row(copy.row()) for copy in copies]
+    usable = [fact for fact in facts if fact.has_log]
+    if len(usable) < 2 or foreign_copies(facts):
+        return copies
+    leading = leading_of(usable)
+    leader = copies[facts.index(leading)]
+    pairs = zip(copies, facts, strict=True)
+    return tuple(
+        replace(copy, problem=_other_log(copy, fact, leader, leading)) if fact.has_log and fact is not leading else copy
+        for copy, fact in pairs
+    )
+
+
+def _other_log(copy: ScannedCopy, fact: LogCopy, leader: ScannedCopy, leading: LogCopy) -> str | None:
+    offset = common_offset(fact, leading)
+    if offset is not None:
+        differs = differs_at(batch_place(copy, offset), batch_place(leader, offset), leading)
+    elif fact.end <= leading.end:
+        differs = younger_than_later(fact, batch_place(leader, leader.log_start_offset or 0), leading)
+    else:
+        differs = None
+    return differs or lost_checkpoint(fact, leading)
 
 
 def _continue_or_not(run: Run, logs: Mapping[str, Copies]) -> None:

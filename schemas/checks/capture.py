@@ -104,12 +104,14 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "CAP-11",
-        "All copies of the log belong to one cluster",
+        "All copies of the log belong to one cluster, and to one log",
         GATES,
         EVERY_PHASE,
-        "Remove the other cluster's copies from `kraft.folders` (or --kraft). The audit read no log, because it "
-        "cannot know which cluster you meant.",
-        "MetaProperties, cluster.id; S§7.1",
+        "Remove copies with another cluster.id from `kraft.folders` (or --kraft): the audit read no log, because it cannot know "
+        "which cluster you meant. If a copy with the same cluster.id is of another log, its controller was formatted, and a majority "
+        "began again. Stop the controllers and keep all their disks. The audit read the log of the highest epoch; the quorum that "
+        "runs may have the other one, and may have lost what is in this one.",
+        "MetaProperties, cluster.id; KIP-595; S§2.10, §7.1",
         needs=frozenset(),
     ),
     check(

@@ -198,6 +198,16 @@ def test_how_long_ago_is_told_in_a_unit_that_fits(minutes: int, told: str) -> No
     assert f"as it did {told}:" in evidence(still, "RUN-04")
 
 
+def test_a_copy_of_another_log_with_the_same_cluster_id_closes_every_gate() -> None:
+    """Two of three controllers were formatted and began again: the log that is read is not the one that the quorum has."""
+    why = "another log: it ends at offset 44 in epoch 2"
+    marked = tuple(replace(each, problem=why) if each.controller_id != NODES[0] else each for each in kraft().copies)
+    facts = kraft(copies=marked)
+    assert verdicts(facts)["CAP-11"] == "fail"
+    assert evidence(facts, "CAP-11") == f"/logs/{NODES[1]}: {why}; /logs/{NODES[2]}: {why}"
+    assert "CAP-11" in judge_gates(run_checks(facts), facts)["upgrade"].blocking
+
+
 def test_copies_of_two_clusters_make_no_plan_and_no_majority() -> None:
     facts = two_clusters()
     with pytest.raises(NoUsableLogError, match=r"cluster.id another in /logs/other; cluster.id c in /logs/3000"):

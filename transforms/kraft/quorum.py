@@ -205,9 +205,7 @@ def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
     if not usable:
         reasons = "; ".join(f"{copy.location}: {copy.problem or 'no batch'}" for copy in copies)
         raise NoUsableLogError(f"no controller's copy of the metadata log can be used: {reasons or 'none was given'}")
-    leading = max(
-        usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -(copy.controller_id or 0))
-    )
+    leading = leading_of(usable)
     forks = tuple(_forks(leading, usable))
     oldest = min(usable, key=lambda copy: _by_reach(leading, copy))
     slices = _stitch(leading, oldest)
@@ -220,6 +218,13 @@ def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
     if base is not None:
         slices = _after(slices, base[1].offset)
     return ReadPlan(leading, base, slices, forks, _explain(leading, oldest, usable))
+
+
+def leading_of(usable: Sequence[LogCopy]) -> LogCopy:
+    """The most advanced of the copies that have a log: highest epoch, then longest."""
+    return max(
+        usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -(copy.controller_id or 0))
+    )
 
 
 def _forks(leading: LogCopy, usable: Sequence[LogCopy]) -> list[Fork]:

@@ -35,10 +35,12 @@ from jobs.sources.kraft.folder import (
 )
 from jobs.sources.remote import read_range
 from schemas.bronze import LOG_RECORD_COLUMNS
+from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.scan import SPLIT_BYTES, scan_segment
 from transforms.kraft.decode.segments import Continuation, decode_checkpoint, decode_segment
+from transforms.kraft.other_logs import Place
 from transforms.secrets import Fingerprinter
 
 NAME = "kraft_log"
@@ -128,6 +130,15 @@ def _plan_segment(segment: SegmentFile, controller_id: int | None, selection: Se
             continue
         tasks.append(ReadTask(segment.location, piece.start, piece.end, origin, piece.continuation))
     return tasks
+
+
+def batch_place(copy: ScannedCopy, offset: int) -> Place | None:
+    """The intact batch of a copy that holds `offset`; None if there is none. Its records are not decoded."""
+    for task in plan_log(copy, Selection(offset, offset + 1)):
+        for frame in frames(read_range(task.path, task.start, task.end)):
+            if isinstance(frame, BatchHeader) and frame.intact and frame.base_offset <= offset < frame.next_offset:
+                return Place(offset, frame.epoch, frame.max_timestamp)
+    return None
 
 
 def plan_checkpoint(copy: ScannedCopy, checkpoint: CheckpointFile) -> list[ReadTask]:
