@@ -218,6 +218,11 @@ LOG_COPY_COLUMNS = (
         VOTER_DIRECTORIES,
         "Directory ids of `voters`, as far as they are known (KIP-853): a controller with another one is an observer.",
     ),
+    column(
+        "silent_voters",
+        ArrayType(IntegerType()),
+        "Voters that had not fetched from that leader for ten seconds, or never since its election; null for copies of files.",
+    ),
 )
 
 KRAFT_LOG_COPIES = Table(

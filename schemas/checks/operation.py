@@ -23,8 +23,8 @@ CHECKS: tuple[Check, ...] = (
             "The quorum keeps its majority while one controller restarts",
             UPGRADE,
             IN_KRAFT,
-            "Wait until the controllers listed have caught up and are registered before you restart any other "
-            "controller. Run three controllers or more: a quorum of one or two voters stops while one of them "
+            "Start the controllers listed that are down, and wait until they have caught up and are registered before you restart any "
+            "other controller. Run three controllers or more: a quorum of one or two voters stops while one of them "
             "restarts. On a development cluster set thresholds.restart_may_interrupt: the check then only warns. If a "
             "controller's log cannot be read, copy it again.",
             "KIP-595; KIP-919; S§8.6",

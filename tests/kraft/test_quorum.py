@@ -12,6 +12,7 @@ import pytest
 from jobs.commands import quorum
 from jobs.exit import OK
 from jobs.sources.kraft.folder import ScannedCopy
+from jobs.sources.kraft.proof import SILENT_MS, Proof, ReplicaState
 from jobs.steps.ingest_kraft import find_copies
 from tests.captures import capture
 from transforms.kraft.quorum import (
@@ -51,6 +52,21 @@ def copy(
         leader_epoch=epochs[-1][0],
         problem=None,
     )
+
+
+def test_the_leader_tells_which_voters_do_not_fetch() -> None:
+    """As a real leader of 4.2.0 does: its own time is now, a voter that was down at its election has none. 3.3 tells no times."""
+    voters = (
+        ReplicaState(1, 120, 60_000, 60_000),
+        ReplicaState(2, 120, 59_600, 59_600),
+        ReplicaState(3, None, None, None),
+        ReplicaState(4, 90, 60_000 - SILENT_MS - 1, 40_000),
+    )
+    proof = Proof("c", 1, 2, 120, 0, 0, 120, 1, 2, voters, (), ())
+    assert proof.silent_voters == (3, 4)
+    timeless = tuple(replace(voter, last_fetch_ms=None) for voter in voters)
+    assert replace(proof, voters=timeless).silent_voters == ()
+    assert replace(proof, voters=None).silent_voters == ()
 
 
 def test_the_leaders_high_watermark_proves_a_copy_that_was_fetched_from_it() -> None:

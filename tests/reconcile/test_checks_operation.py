@@ -43,7 +43,7 @@ from schemas.checks.codes import (
 )
 from schemas.report import CheckResult
 from tests.reconcile import test_checks, test_evidence
-from tests.reconcile.kraft_clusters import EPOCH, NODES, NOW, broker, controller, copy, found, kraft
+from tests.reconcile.kraft_clusters import END, EPOCH, NODES, NOW, broker, controller, copy, found, kraft
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
     ACLS,
@@ -473,6 +473,74 @@ def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
         ["give the log of controller 3002: its lag is unknown"],
     )
     assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"
+
+
+def changed(node: int, **values: Any) -> Facts:
+    """A quorum of which one controller's copy differs."""
+    copies = [replace(each, **values) if each.controller_id == node else each for each in kraft().copies]
+    return kraft(copies=copies, plan=plan_read(copies))
+
+
+def test_a_quorum_that_seeks_a_leader_opens_no_gate() -> None:
+    """Real clusters of 3.8.1 and 4.4.0, of which two of three controllers were stopped: quorum-state of the third one says leaderId -1, in
+    epoch 12 after a log of epoch 3, and in epoch 3 after one of epoch 2."""
+    for epoch in (EPOCH + 1, EPOCH + 9):
+        facts = changed(3000, leader_id=-1, leader_epoch=epoch)
+        result = verdict("UPG-05", facts)
+        assert result.verdict == "unknown"
+        assert result.evidence[0].startswith(
+            f"controller 3000 knew no leader in epoch {epoch}, and the log ends in epoch {EPOCH}: "
+        )
+        gate = judge_gates(run_checks(facts), facts)["upgrade"]
+        assert (gate.verdict, gate.blocking) == ("unknown", ["UPG-05"])
+    elected = replace(
+        facts, copies=[*facts.copies[:1], replace(facts.copies[1], leader_id=3001, leader_epoch=EPOCH + 9)]
+    )
+    assert "knew no leader" not in verdict("UPG-05", elected).evidence[0]
+    stopped = [replace(each, producer_snapshot=END) for each in facts.copies]
+    assert verdict("UPG-05", replace(facts, copies=stopped)).verdict == "pass", "they were stopped to be copied"
+
+
+def test_a_controller_that_was_stopped_is_missing_however_little_it_lacks() -> None:
+    """It lacks what an idle leader appends in half a minute; the next controller that restarts takes the majority away."""
+    down = {"log_end": END - 60, "producer_snapshot": END - 60, "last_append_time": NOW - 30_000}
+    result = verdict("UPG-05", changed(3001, **down))
+    assert (result.verdict, result.evidence) == (
+        "fail",
+        [
+            f"controller 3001 was stopped when its log was copied, at offset {END - 61}, and the log goes on: do not restart any other "
+            "controller"
+        ],
+    )
+    rolled = {**down, "last_append_time": NOW - 400}
+    assert verdict("UPG-05", changed(3001, **rolled)).verdict == "pass", "a segment that was just begun"
+    assert verdict("UPG-05", changed(3001, **{**down, "producer_snapshot": None})).verdict == "pass", (
+        "copied half a minute earlier"
+    )
+
+
+def test_a_voter_that_does_not_fetch_from_a_running_leader_is_missing() -> None:
+    """A real quorum of 4.2.0, read live with one of three controllers down: the check asked for that one's log and closed nothing."""
+    fetched = replace(kraft().copies[0], high_watermark=END, fetched_at=NOW, silent_voters=(3002,))
+    facts = kraft(copies=[fetched], plan=plan_read([fetched]))
+    result = verdict("UPG-05", facts)
+    assert (result.verdict, result.evidence) == (
+        "fail",
+        ["controller 3002 does not fetch from the leader: do not restart any other controller"],
+    )
+    assert "UPG-05" in judge_gates(run_checks(facts), facts)["upgrade"].blocking
+
+
+def test_a_log_that_ends_minutes_earlier_is_of_a_controller_that_is_down_or_was_copied_then() -> None:
+    late = changed(3001, log_end=END - 600, last_append_time=NOW - 300_000)
+    assert verdict("UPG-05", late).evidence == [
+        "the log of controller 3001 ends 300 s before the longest one: it is down, or it was copied earlier"
+    ]
+    assert judge_gates(run_checks(late), late)["upgrade"].verdict == "unknown"
+    assert verdict("UPG-05", replace(late, capture_skew_limit=600.0)).verdict == "pass"
+    assert verdict("UPG-05", replace(late, features={"metadata.version": 4})).verdict == "pass", (
+        "an idle leader appends nothing"
+    )
 
 
 def unproved(seconds: int, **values: Any) -> Facts:

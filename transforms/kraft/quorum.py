@@ -31,8 +31,9 @@ class LogCopy:
 
     `controller_id` is None for a copy without meta.properties. `directory_id` is that of meta.properties, `largest_batch`
     in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None if unknown. A copy that was
-    fetched from the leader has its `high_watermark` (exclusive), the time of the leader's answer (`fetched_at`, milliseconds), and
-    the voters' log ends then. `voter_directories` are the directory ids of the voters, as far as they are known (KIP-853).
+    fetched from the leader has its `high_watermark` (exclusive), the time of the leader's answer (`fetched_at`, milliseconds), the
+    voters' log ends then, and the `silent_voters`, which did not fetch from it. `voter_directories` are the directory ids of the
+    voters, as far as they are known (KIP-853).
     """
 
     controller_id: int | None
@@ -56,6 +57,7 @@ class LogCopy:
     fetched_at: int | None = None
     voter_ends: tuple[tuple[int, int], ...] = ()
     voter_directories: tuple[tuple[int, str], ...] = ()
+    silent_voters: tuple[int, ...] = ()
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> LogCopy:
@@ -86,6 +88,7 @@ class LogCopy:
             fetched_at=row.get("fetched_at"),
             voter_ends=tuple((e["voter_id"], e["log_end_offset"]) for e in row.get("voter_ends") or ()),
             voter_directories=tuple((e["voter_id"], e["directory_id"]) for e in row.get("voter_directories") or ()),
+            silent_voters=tuple(row.get("silent_voters") or ()),
         )
 
     @property
@@ -346,6 +349,21 @@ def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
     """
     named = [copy.leader_id for copy in copies if copy.leader_epoch == epoch and copy.leader_id is not None]
     return next((leader for leader in named if leader >= 0), None)
+
+
+def seeking_a_leader(copies: Sequence[LogCopy]) -> LogCopy | None:
+    """A copy whose `quorum-state` is of an epoch newer than any log, of which no copy names a leader; None if there is none.
+
+    Where a majority is missing, epochs rise with each vote before 4.0, and by one when the leader resigns; the same holds for the last
+    of controllers that are stopped one after the other (they are left out if each stopped cleanly), and for a moment at an election.
+    """
+    usable = [copy for copy in copies if copy.has_log]
+    newest = max(usable, key=lambda copy: copy.leader_epoch or 0, default=None)
+    if newest is None or all(copy.stopped_cleanly for copy in usable):
+        return None
+    epoch = newest.leader_epoch or 0
+    led = epoch <= max(copy.last_epoch or 0 for copy in usable) or elected_leader(copies, epoch) is not None
+    return None if led else newest
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,10 @@ PROOF_FILE = "fetched.json"
 _FORMAT = 1
 
 
+# A follower's fetch waits for half a second at most, and after controller.quorum.fetch.timeout.ms, two seconds, it looks for a leader.
+SILENT_MS = 10_000
+
+
 @dataclass(frozen=True)
 class ReplicaState:
     """A voter or observer as the leader saw it; `log_end` is exclusive, times are the leader's clock in milliseconds."""
@@ -66,6 +70,15 @@ class Proof:
     def voter_ids(self) -> tuple[int, ...]:
         """Ids of the voters; empty if they were not reported."""
         return tuple(sorted(voter.replica_id for voter in self.voters or ()))
+
+    @property
+    def silent_voters(self) -> tuple[int, ...]:
+        """Voters that have not fetched for a while by the leader's clock, or never since its election; none below 3.4, without times."""
+        voters = self.voters or ()
+        now = next((voter.last_fetch_ms for voter in voters if voter.replica_id == self.leader_id), None)
+        if now is None:
+            return ()
+        return tuple(sorted(voter.replica_id for voter in voters if now - (voter.last_fetch_ms or 0) > SILENT_MS))
 
 
 def write_proof(folder: Path, proof: Proof) -> None:

@@ -12,14 +12,14 @@ from transforms.outcome import Outcome
 from transforms.reconcile.judge.absent import NotingFacts, absent
 from transforms.reconcile.judge.checks import FUNCTIONS
 from transforms.reconcile.judge.checks.finish import unreadable_copies
-from transforms.reconcile.judge.checks.operation import unproved_changes
+from transforms.reconcile.judge.checks.operation import unproved_changes, unsettled
 from transforms.reconcile.judge.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"
 _OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
-# Optional checks that must be judged if their input was given but cannot be read, or shows changes that nothing proves.
+# Optional checks that must be judged if their input was given but cannot be read, or shows changes that nothing proves or no leader.
 _GIVEN: dict[str, Callable[[Facts], object]] = {
-    "UPG-05": lambda facts: unreadable_copies(facts) or unproved_changes(facts)
+    "UPG-05": lambda facts: unreadable_copies(facts) or unproved_changes(facts) or unsettled(facts)
 }
 # The check that names absent facts.
 _COMPLETENESS = "CAP-10"

@@ -21,7 +21,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, UNREGISTER_CONTROLLERS
 # As modules: they themselves need this package's outcomes.
 from transforms.features import matrix, requests, update
 from transforms.features.levels import MINIMUM_4X, defaults, highest_of, latest_of, lowest_of, release_tuple
-from transforms.kraft.quorum import replayed_from
+from transforms.kraft.quorum import replayed_from, seeking_a_leader
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.properties import NodeSettings
@@ -256,11 +256,15 @@ def _elections(facts: Facts) -> Outcome:
     recent = [
         epoch for epoch in facts.epochs if epoch.append_time_ms is not None and epoch.append_time_ms > end - _HOUR
     ]
-    if not recent:
+    seeking = seeking_a_leader(facts.copies)
+    if not recent and seeking is None:
         return passed(f"no election in the log's last hour, epoch {facts.leader.epoch}")
-    numbers = [epoch.epoch for epoch in recent]
-    passes = max(max(numbers) - min(numbers) + 1, len(numbers))
-    text = f"{len(numbers)} elections and {passes} epochs in the log's last hour, up to epoch {max(numbers)}"
+    numbers = [epoch.epoch for epoch in recent] or [facts.leader.epoch]
+    newest = max(numbers) if seeking is None else seeking.leader_epoch or 0
+    passes = max(newest - min(numbers) + 1, len(numbers))
+    text = f"{len(recent)} elections and {passes} epochs in the log's last hour, up to epoch {newest}"
+    if seeking is not None:
+        text += f", in which {seeking.name} knew no leader"
     return found([text]) if passes > _MOST_EPOCHS else passed(text)
 
 

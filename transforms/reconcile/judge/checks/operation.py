@@ -26,6 +26,7 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
 )
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
+from transforms.kraft.quorum import LogCopy, seeking_a_leader
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.finish import far_behind, why_lag_is_unknown
@@ -37,6 +38,10 @@ _HOUR = 3_600_000
 # Below it `eligible.leader.replicas.version` can't be finalised (`EligibleLeaderReplicasVersion.ELRV_1`).
 _ELR_FROM = 23
 SHARE_VERSION = "share.version"
+# From 3.3-IV1 on an idle leader appends a NoOp every metadata.max.idle.interval.ms, 500 by default (S§2.9).
+_NO_OPS = 5
+# A new segment begins with a producer snapshot, too, and is empty for less than this: until the leader's next record.
+_ROLLS_SECONDS = 5
 
 
 def _restart(facts: Facts) -> Outcome:
@@ -106,8 +111,59 @@ def _majority_as_proved(facts: Facts) -> Outcome:
         return found([*problems, stops], tolerable=facts.interruption_accepted and not problems)
     if problems:
         return found(problems)
-    unmeasured = why_lag_is_unknown(facts)
+    unmeasured = why_lag_is_unknown(facts) or unsettled(facts)
     return unknown(unmeasured) if unmeasured else found([])
+
+
+def unsettled(facts: Facts) -> str:
+    """Why the copies leave open whether a majority ran when they were made; empty if they do not."""
+    seeking = seeking_a_leader(facts.copies)
+    if seeking is not None and facts.leader is not None:
+        return (
+            f"{seeking.name} knew no leader in epoch {seeking.leader_epoch}, and the log ends in epoch {facts.leader.epoch}: a majority of "
+            "the voters was missing, or they were stopped or elected a leader at that moment. Check that one leads now"
+        )
+    behind = _seconds_behind(facts)
+    late = [node for node, seconds in behind.items() if seconds > facts.capture_skew_limit]
+    if not late:
+        return ""
+    return (
+        f"the log of controller {listed_ids(late)} ends {max(behind.values()):.0f} s before the longest one: it is down, or it was "
+        "copied earlier"
+    )
+
+
+def _seconds_behind(facts: Facts) -> dict[int, float]:
+    """How much older a voter's newest record is than the log's, by files: a leader appends one twice a second."""
+    times = {node: copy.last_append_time for node, copy in _copies_of_voters(facts).items()}
+    newest = None if facts.plan is None else facts.plan.leading.last_append_time
+    if newest is None or (facts.level or 0) < _NO_OPS:
+        return {}
+    return {node: (newest - time) / 1000 for node, time in times.items() if time is not None}
+
+
+def _copies_of_voters(facts: Facts) -> dict[int, LogCopy]:
+    """The longest copy of each voter; none if a running leader was asked, or if all were stopped before they were copied."""
+    fetched = any(copy.fetched_at is not None for copy in facts.copies)
+    own = {copy.controller_id: copy for copy in sorted(facts.copies, key=lambda copy: copy.end) if copy.has_log}
+    mine = {node: own[node] for node in facts.voters if node in own}
+    return {} if fetched or all(copy.stopped_cleanly for copy in mine.values()) else mine
+
+
+def _stopped(facts: Facts) -> dict[int, str]:
+    """Voters that were stopped while the others ran on: a controller that ends writes a producer snapshot at its log's end.
+
+    Of a running quorum the leader knows who does not fetch.
+    """
+    behind = _seconds_behind(facts)
+    stopped = {
+        node: f"controller {node} was stopped when its log was copied, at offset {copy.end - 1}, and the log goes on"
+        for node, copy in _copies_of_voters(facts).items()
+        if copy.stopped_cleanly and behind.get(node, 0) > _ROLLS_SECONDS
+    }
+    newest = max(facts.copies, key=lambda copy: copy.fetched_at or 0, default=None)
+    silent = () if newest is None else newest.silent_voters
+    return stopped | {node: f"controller {node} does not fetch from the leader" for node in silent}
 
 
 def _unregistered(facts: Facts) -> Iterator[str]:
@@ -120,7 +176,7 @@ def _unregistered(facts: Facts) -> Iterator[str]:
 
 
 def _short_of_majority(facts: Facts) -> Iterator[str]:
-    far, majority = far_behind(facts), len(facts.voters) // 2 + 1
+    far, majority = {**far_behind(facts), **_stopped(facts)}, len(facts.voters) // 2 + 1
     if len(facts.voters) - len(far) - 1 < majority:
         for evidence in far.values():
             yield f"{evidence}: do not restart any other controller"
