@@ -218,6 +218,7 @@ LOG_COPY_COLUMNS = (
         VOTER_DIRECTORIES,
         "Directory ids of `voters`, as far as they are known (KIP-853): a controller with another one is an observer.",
     ),
+    column("damaged", BooleanType(), "True if a batch in the segments is damaged, missing or out of order (CAP-02)."),
     column(
         "silent_voters",
         ArrayType(IntegerType()),

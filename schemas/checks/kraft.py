@@ -24,7 +24,8 @@ CHECKS: tuple[Check, ...] = (
         "Every replica is in sync, so that a broker may be restarted",
         UPGRADE,
         IN_KRAFT,
-        "Start the brokers listed and wait until they have caught up. Do not restart another broker before that.",
+        "Start the brokers listed and wait until they have caught up; if one of them runs, see what its log says, and whether it lost a "
+        "directory (DIR-02). Do not restart another broker before that.",
         "Rolling upgrade, Kafka's documentation; S§8.4",
         needs=KRAFT_ONLY,
     ),

@@ -54,6 +54,18 @@ def copy(
     )
 
 
+def test_of_two_copies_that_end_alike_the_one_without_damage_is_read() -> None:
+    """A bit flipped in one controller's log, with the records of the others at hand, is a fault of that log and not of the state."""
+    flipped, whole = replace(copy(1, 0, 120, ((1, 0),)), damaged=True), copy(2, 60, 120, ((1, 60),))
+    [only] = plan_read([flipped, replace(whole, log_start=0)]).slices
+    assert only.location == "/logs/2"
+    plan = plan_read([flipped, replace(whole, checkpoints=(Checkpoint("c", 60, 1, True),))])
+    assert [piece.location for piece in plan.slices] == ["/logs/2"], (
+        "what is before its checkpoint is not read from the damaged one"
+    )
+    assert plan_read([flipped, copy(2, 0, 119, ((1, 0),))]).leading is flipped
+
+
 def test_the_leader_tells_which_voters_do_not_fetch() -> None:
     """As a real leader of 4.2.0 does: its own time is now, a voter that was down at its election has none. 3.3 tells no times."""
     voters = (

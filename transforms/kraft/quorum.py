@@ -58,6 +58,7 @@ class LogCopy:
     voter_ends: tuple[tuple[int, int], ...] = ()
     voter_directories: tuple[tuple[int, str], ...] = ()
     silent_voters: tuple[int, ...] = ()
+    damaged: bool = False
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> LogCopy:
@@ -89,6 +90,7 @@ class LogCopy:
             voter_ends=tuple((e["voter_id"], e["log_end_offset"]) for e in row.get("voter_ends") or ()),
             voter_directories=tuple((e["voter_id"], e["directory_id"]) for e in row.get("voter_directories") or ()),
             silent_voters=tuple(row.get("silent_voters") or ()),
+            damaged=bool(row.get("damaged")),
         )
 
     @property
@@ -224,10 +226,12 @@ def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
 
 
 def leading_of(usable: Sequence[LogCopy]) -> LogCopy:
-    """The most advanced of the copies that have a log: highest epoch, then longest."""
-    return max(
-        usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -(copy.controller_id or 0))
-    )
+    """The most advanced of the copies that have a log: highest epoch, then longest; of two such, one without damage."""
+
+    def advance(copy: LogCopy) -> tuple[int, int, bool, int, int]:
+        return copy.last_epoch or 0, copy.end, not copy.damaged, -(copy.log_start or 0), -(copy.controller_id or 0)
+
+    return max(usable, key=advance)
 
 
 def _forks(leading: LogCopy, usable: Sequence[LogCopy]) -> list[Fork]:
@@ -243,10 +247,10 @@ def _forks(leading: LogCopy, usable: Sequence[LogCopy]) -> list[Fork]:
 
 
 def _by_reach(leading: LogCopy, copy: LogCopy) -> tuple[int, int]:
-    """Order copies by how far back they reach, among those that overlap the leading one without a gap."""
+    """Order copies by how far back they reach, among those that overlap the leading one without a gap and have no damage."""
     end = common_end(copy, leading)
     start = copy.log_start or 0
-    reaches = end is not None and end > (leading.log_start or 0) and start < (leading.log_start or 0)
+    reaches = end is not None and end > (leading.log_start or 0) > start and not copy.damaged
     return (start if reaches else (leading.log_start or 0), 0 if copy is leading else 1)
 
 

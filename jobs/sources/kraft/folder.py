@@ -153,6 +153,7 @@ class ScannedCopy:
                 for voter, directory in self.voters
                 if directory is not None
             ],
+            "damaged": any(segment.damaged for segment in self.segments),
             "silent_voters": None if self.proof is None else list(self.proof.silent_voters),
         }
 
