@@ -225,6 +225,14 @@ def test_a_quorum_may_grow_and_is_told_when_it_shrinks(sets: tuple, verdict_of_s
     assert check(kraft(quorum=Quorum(1, sets)), "QRM-05")[0] == verdict_of_size
 
 
+def test_a_voter_that_came_back_is_told_with_both_offsets() -> None:
+    """A real 4.2.0 with controller.quorum.auto.join.enable: removed at 406, it joined again at 412; both were called 412."""
+    sets = (voters(*NODES), voters(3000, 3001, at=406), voters(*NODES, at=412))
+    assert check(kraft(quorum=Quorum(1, sets)), "QRM-05")[1] == [
+        "voter 3002 was removed at offset 406 and added again at offset 412"
+    ]
+
+
 def test_a_voter_that_comes_back_with_another_directory_has_a_new_disk() -> None:
     """With controller.quorum.auto.join.enable its own controller removes the old entry and adds itself within seconds (KIP-1186)."""
     replaced = (*voters(3000, 3001).voters, voter(3002, directory_id="a-new-directory"))

@@ -213,7 +213,7 @@ def _size(facts: Facts) -> Outcome:
         return unknown("the quorum's voters are unknown")
     number, sets = len(facts.voters), facts.quorum.voter_sets
     texts = [
-        f"voter {listed_ids(gone)} was removed at offset {sets[at].offset} and added again at offset {later.offset}"
+        f"voter {listed_ids(gone)} was removed at offset {sets[at - 1].offset} and added again at offset {later.offset}"
         for at, later in enumerate(sets[1:], 1)
         if at > 1
         and (gone := {node for node, _ in (sets[at - 2].keys - sets[at - 1].keys) & later.keys})
