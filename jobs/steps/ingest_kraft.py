@@ -194,23 +194,26 @@ def _marked(copies: tuple[ScannedCopy, ...]) -> tuple[ScannedCopy, ...]:
     if len(usable) < 2 or foreign_copies(facts):
         return copies
     leading = leading_of(usable)
-    leader = copies[facts.index(leading)]
-    pairs = zip(copies, facts, strict=True)
-    return tuple(
-        replace(copy, problem=_other_log(copy, fact, leader, leading)) if fact.has_log and fact is not leading else copy
-        for copy, fact in pairs
-    )
+    pairs = [(copy, fact) for copy, fact in zip(copies, facts, strict=True) if fact.has_log]
+    # Those of its log may reach further back than the leading one.
+    [first] = [pair for pair in pairs if pair[1] is leading]
+    same = [first, *(pair for pair in pairs if pair[1] is not leading and common_offset(pair[1], leading) is not None)]
+    problems = {copy.location: _other_log(copy, fact, same) for copy, fact in pairs if fact is not leading}
+    return tuple(replace(copy, problem=problems.get(copy.location) or copy.problem) for copy in copies)
 
 
-def _other_log(copy: ScannedCopy, fact: LogCopy, leader: ScannedCopy, leading: LogCopy) -> str | None:
+def _other_log(copy: ScannedCopy, fact: LogCopy, same: Sequence[tuple[ScannedCopy, LogCopy]]) -> str | None:
+    leader, leading = same[0]
     offset = common_offset(fact, leading)
     if offset is not None:
         differs = differs_at(batch_place(copy, offset), batch_place(leader, offset), leading)
-    elif fact.end <= leading.end:
-        differs = younger_than_later(fact, batch_place(leader, leader.log_start_offset or 0), leading)
-    else:
-        differs = None
-    return differs or lost_checkpoint(fact, leading)
+        return differs or lost_checkpoint(fact, leading)
+    younger = (
+        younger_than_later(fact, batch_place(other, other.log_start_offset or 0), known)
+        for other, known in same
+        if fact.end <= known.end
+    )
+    return next((text for text in younger if text), None) or lost_checkpoint(fact, leading)
 
 
 def _continue_or_not(run: Run, logs: Mapping[str, Copies]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.steps import ingest_kraft
 from jobs.steps.ingest_kraft import find_copies
 from tests.captures import capture
 from tests.kraft.test_quorum import copy as copy_of
@@ -51,6 +52,34 @@ def test_copies_of_one_log_are_of_one_log(stage: str) -> None:
     """Also those of a controller that was away, or whose log begins at a checkpoint."""
     found = find_copies([str(capture("3.9.1", stage) / "kraft")])
     assert [copy.problem for copy in found.copies] == [None, None, None]
+
+
+def test_a_leading_log_that_begins_later_is_joined_by_one_that_reaches_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next stage of that cluster: the controller that leads fetched the old log's checkpoint after the stray one had ended."""
+    [real, *_] = find_copies([str(capture("3.9.1", "5") / "kraft")]).copies
+    parts = {
+        1: {"log_start_offset": 832, "log_end_offset": 867, "last_epoch": 16, "epoch_starts": ((15, 832), (16, 866))},
+        2: {"log_start_offset": 493, "log_end_offset": 866, "last_epoch": 15, "epoch_starts": ((13, 493), (15, 832))},
+        3: {
+            "log_start_offset": 0,
+            "log_end_offset": 77,
+            "last_epoch": 2,
+            "epoch_starts": ((1, 0), (2, 3)),
+            "last_append_time": 500_000,
+        },
+    }
+    begun = {1: Place(832, 15, 510_000), 2: Place(493, 13, 360_000)}
+    same = Place(865, 15, 520_000)
+    monkeypatch.setattr(ingest_kraft, "batch_place", lambda copy, at: same if at == 865 else begun[copy.controller_id])
+    scanned = tuple(
+        replace(real, controller_id=node, location=f"/logs/{node}", checkpoints=(), **values)
+        for node, values in parts.items()
+    )
+    assert [copy.problem and copy.problem.partition(",")[0] for copy in ingest_kraft._marked(scanned)] == [
+        None,
+        None,
+        "another log: it ends at offset 76 in epoch 2 and was written until 1970-01-01 00:08:20.000",
+    ]
 
 
 def test_what_tells_two_logs_apart() -> None:
