@@ -24,7 +24,7 @@ from jobs.run.steps import step_main
 from jobs.runtime.workers import failure, in_workers, unreadable, with_columns
 from jobs.settings import Settings, controllers_risk
 from jobs.sinks.folder_table import arrow_rows
-from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
+from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, formatted_copy, read_copies
 from jobs.sources.kraft.log import (
     DAMAGE,
     ReadTask,
@@ -178,13 +178,19 @@ def copy_folder(settings: Settings) -> Path:
 def find_copies(folders: Sequence[str]) -> Copies:
     """Scan the folders and plan what to read. Raises UsageError for a path that holds no metadata log."""
     try:
-        copies = _marked(tuple(copy for folder in folders for copy in read_copies(folder)))
+        copies = _marked(tuple(copy for folder in folders for copy in _read(folder, folders)))
     except KraftSourceError as error:
         raise UsageError(str(error)) from error
     try:
         return Copies(copies, plan_read([LogCopy.from_row(copy.row()) for copy in copies]), None)
     except NoUsableLogError as error:
         return Copies(copies, None, str(error))
+
+
+def _read(folder: str, folders: Sequence[str]) -> list[ScannedCopy]:
+    """The copies in a folder; beside others, it may be one of a controller that was just formatted. Raises KraftSourceError."""
+    formatted = formatted_copy(folder) if len(folders) > 1 else None
+    return read_copies(folder) if formatted is None else [formatted]
 
 
 def _marked(copies: tuple[ScannedCopy, ...]) -> tuple[ScannedCopy, ...]:

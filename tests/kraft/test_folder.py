@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.exit import UsageError
 from jobs.sources.kraft import folder as scanning
 from jobs.sources.kraft.folder import (
     LOG_FOLDER,
@@ -459,3 +460,22 @@ def test_paths_of_file_systems() -> None:
     assert [
         is_remote(path) for path in ("/a", "a/b", "dbfs:/x", "C:/x", "s3a://b/k", "abfss://c@a/x", "hdfs://n/x")
     ] == ([False] * 4 + [True] * 3)
+
+
+def test_a_controller_that_was_formatted_again_has_no_log_yet(tmp_path: Path) -> None:
+    """A real static quorum of 3.8.1: its folders were named one by one, and the audit ended because one of them had no log."""
+    whole = [str(log_folder(*FROM_SNAPSHOT).parents[1] / str(node)) for node in (3000, 3001)]
+    (tmp_path / "meta.properties").write_text(
+        "version=1\nnode.id=3002\ncluster.id=c\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAA\n"
+    )
+    text = (Path(whole[0]) / "meta.properties").read_text()
+    (tmp_path / "meta.properties").write_text(re.sub("node.id=.*", "node.id=3002", text))
+    found = find_copies([*whole, str(tmp_path)])
+    assert found.plan is not None
+    assert [(copy.controller_id, copy.problem) for copy in found.copies] == [
+        (3000, None),
+        (3001, None),
+        (3002, "its controller was formatted and not started since: there is no log in it"),
+    ]
+    with pytest.raises(UsageError, match="no __cluster_metadata-0 in it"):
+        find_copies([str(tmp_path)])

@@ -193,6 +193,15 @@ def read_copies(path: Path | str, split_bytes: int = SPLIT_BYTES) -> list[Scanne
         raise KraftSourceError(str(error)) from None
 
 
+def formatted_copy(path: Path | str) -> ScannedCopy | None:
+    """The copy of a controller that was formatted and not started since, so that its folder has no log yet; None for any other folder."""
+    text = local_path(str(path))
+    if is_remote(text) or not (Path(text) / "meta.properties").is_file() or (Path(text) / LOG_FOLDER).exists():
+        return None
+    empty = read_copy(Path(text) / LOG_FOLDER)
+    return replace(empty, problem="its controller was formatted and not started since: there is no log in it", notes=())
+
+
 def _moved(copy: ScannedCopy, staged_at: str, uri: str) -> ScannedCopy:
     """The copy as it is where it was staged from: locations and messages name the remote files."""
 
