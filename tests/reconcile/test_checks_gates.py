@@ -74,7 +74,8 @@ def test_no_start_without_a_broker_that_registered_and_went() -> None:
         counts=waiting().counts | {"brokers": {ZOOKEEPER: 2, KRAFT: 3}},
     )
     assert check(facts, "START-02").evidence == [
-        "broker 2 holds 10 replicas but is not running: it is not in /brokers/ids"
+        "broker 2 holds 10 replicas but is not running: it is not in /brokers/ids. It is registered, so released Kafka "
+        "does not wait for it"
     ]
     assert gate(facts, "start") == "no_go"
     assert {entry.broker_id: entry.blocks for entry in broker_ledger(facts)} == {0: [], 1: [], 2: ["start"]}

@@ -45,7 +45,8 @@ def _replica_holders(facts: Facts) -> Outcome:
             gone = "" if use.broker_id in running else "not running and "
             problems.append(f"{holds} but is {gone}not registered as ready to migrate")
         elif use.broker_id not in running:
-            problems.append(f"{holds} but is not running: it is not in /brokers/ids")
+            waits = ". It is registered, so released Kafka does not wait for it" if with_log else ""
+            problems.append(f"{holds} but is not running: it is not in /brokers/ids{waits}")
     if problems:
         return found(problems)
     if not with_log:
