@@ -287,6 +287,33 @@ def test_what_the_majority_had_before_a_later_leader_counts() -> None:
     assert (end.end_exclusive, end.explanation) == (50, "3 of 5 voters' copies hold every record below 50")
 
 
+def stopped_one_after_the_other() -> list[LogCopy]:
+    """As Kafka 3.7.2 left them: each stop elected another leader, and the last of them had nobody to send its records to."""
+    epochs = ((2, 823), (3, 1741), (4, 1935), (5, 1936))
+    ends = ((3000, 1935, 4, 2), (3001, 1936, 5, 3), (3002, 1937, 5, 4))
+    voters = (3000, 3001, 3002)
+    return [
+        stopped(replace(copy(node, 0, end, epochs[:count], voters=voters), leader_epoch=epoch))
+        for node, end, epoch, count in ends
+    ]
+
+
+def test_what_every_stopped_voter_has_is_committed_though_the_last_leader_was_alone() -> None:
+    copies = stopped_one_after_the_other()
+    end = committed_end(copies, plan_read(copies), 1740, 2)
+    assert (end.end_exclusive, end.proof) == (1935, "majority")
+    assert end.explanation == "3 of 3 voters' copies hold every record below 1935"
+
+
+@pytest.mark.parametrize("node", [3000, 3001, 3002])
+def test_a_voter_that_is_missing_or_runs_may_have_other_records_than_the_last_leaders(node: int) -> None:
+    copies = stopped_one_after_the_other()
+    running = [replace(each, producer_snapshot=None) if each.controller_id == node else each for each in copies]
+    missing = [each for each in copies if each.controller_id != node]
+    for some in (running, missing):
+        assert committed_end(some, plan_read(copies), 1740, 2).end_exclusive == 1741
+
+
 def test_without_quorum_state_a_copy_counts() -> None:
     copies = [replace(in_epoch(node, 2), leader_epoch=None) for node in (1, 2)]
     assert committed_end(copies, plan_read(copies), None, None).proof == "majority"

@@ -466,7 +466,10 @@ def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd |
     ends = sorted(held_by.values(), reverse=True)
     offset = ends[len(voters) // 2]
     newest_epoch_start = leading.epoch_starts[-1][1]
-    if offset <= newest_epoch_start:
+    if offset <= newest_epoch_start and every:
+        # The last leader had nobody left to send its records to. Whoever is elected next has what all of them have.
+        offset = ends[-1]
+    elif offset <= newest_epoch_start:
         return None
     held = sum(1 for end in ends if end >= offset)
     return CommittedEnd(offset, "majority", f"{held} of {len(voters)} voters' copies hold every record below {offset}")
