@@ -97,6 +97,16 @@ def test_records_of_an_open_transaction_are_said_to_wait() -> None:
     assert told.sides[1].place == "its records from offset 9 on were not in force: their transaction is open"
 
 
+def test_a_transaction_that_was_aborted_before_is_not_the_rows() -> None:
+    """Seen in 3.8.1: a row made in dual write, after loads that had broken off."""
+    log = read_transactions(
+        [Marker(2, "BEGIN_TRANSACTION_RECORD", "x", 1), Marker(4, "ABORT_TRANSACTION_RECORD", "y", 2)]
+    )
+    told = explanation_of(CONFIG, found(side=side(log)))
+    assert told.sides[1].place.startswith("since offset ")
+    assert "in force" not in told.sides[1].place
+
+
 def test_a_side_that_was_not_read_is_not_collected() -> None:
     assert explanation_of(CONFIG, found(mode="kraft_only")).sides[0].value == "not collected"
     alone = found(mode="zookeeper_only", side=None, versions=(), has_transactions=True)

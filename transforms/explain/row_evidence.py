@@ -163,7 +163,8 @@ def _side_at(row: RowKey, side: KraftSide, versions: Sequence[VersionAfter], off
 def _open_transaction(side: KraftSide, versions: Sequence[VersionAfter], offset: int) -> str:
     """Say so when records of the row up to the offset were not in force there: their transaction ended later."""
     for begin, end in side.transactions.discarded_at(offset):
-        if any(begin <= version.offset <= offset for version in versions):
+        last = offset if end is None else min(end, offset)
+        if any(begin <= version.offset <= last for version in versions):
             ended = "is open" if end is None else f"ended at offset {end}"
             return f"its records from offset {begin} on were not in force: their transaction {ended}"
     return ""
