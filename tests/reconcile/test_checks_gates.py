@@ -24,7 +24,7 @@ from tests.reconcile.test_checks import (
     zookeeper,
     zookeeper_alone,
 )
-from transforms.kraft.quorum import Checkpoint, committed_end, plan_read
+from transforms.kraft.quorum import Checkpoint, CommittedEnd, committed_end, plan_read
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.checks.start import emptied
 from transforms.reconcile.judge.facts import Facts, LagMeasure, LeaderEpoch, ReplicaUse, Sample, phase_of
@@ -79,6 +79,21 @@ def test_no_start_without_a_broker_that_registered_and_went() -> None:
     ]
     assert gate(facts, "start") == "no_go"
     assert {entry.broker_id: entry.blocks for entry in broker_ledger(facts)} == {0: [], 1: [], 2: ["start"]}
+
+
+def test_without_any_record_that_is_proved_committed_no_broker_is_called_unregistered() -> None:
+    """Seen in 3.8.1: of three controllers a load had ended two, and the third was a candidate again and again."""
+    unproved = CommittedEnd(0, "log_start", "a log that starts at 0 is committed up to there")
+    facts = replace(waiting(), brokers_in_kraft=[], committed=unproved)
+    for check_id in ("START-01", "START-02"):
+        found = check(facts, check_id)
+        assert found.verdict == "unknown"
+        assert found.evidence == [
+            "no record of the controllers' log is proved committed: copy the logs of all controllers, stopped cleanly"
+        ]
+    assert gate(facts, "start") != "go"
+    nobody = replace(facts, brokers_in_zookeeper=[])
+    assert check(nobody, "START-01").verdict == "fail"
 
 
 def test_a_fenced_broker_that_is_there_is_on_its_way() -> None:

@@ -23,12 +23,26 @@ from transforms.reconcile.judge.load import LOAD
 MIGRATION_LEVEL, SCRAM_LEVEL, TRANSACTIONS_LEVEL, TOKENS_LEVEL = 8, 11, 13, 14
 
 
+_UNPROVED = "no record of the controllers' log is proved committed: copy the logs of all controllers, stopped cleanly"
+
+
+def _unproved(facts: Facts) -> bool:
+    """Registrations may be in the log, and nothing of it is in effect as far as is proved."""
+    return (
+        facts.committed is not None
+        and facts.committed.end_exclusive == 0
+        and bool(facts.plan and facts.plan.leading.end)
+    )
+
+
 def _registered(facts: Facts) -> Outcome:
     """START-01. Kafka waits while no broker is there, on either side."""
     running, ready = zookeeper_brokers(facts), ready_brokers(facts)
     problems = [] if running else ["/brokers/ids is empty: no broker is running"]
     if KRAFT not in facts.collected:
         return found(problems) if problems else unknown("the controllers' metadata log was not given")
+    if not problems and _unproved(facts):
+        return unknown(_UNPROVED)
     missing = sorted(running - ready)
     problems += [f"broker {broker} is in /brokers/ids but is not registered as ready to migrate" for broker in missing]
     return found(problems)
@@ -38,6 +52,8 @@ def _replica_holders(facts: Facts) -> Outcome:
     """START-02. Released Kafka requires only the registration; KIP-866 requires that the brokers run."""
     running, ready = zookeeper_brokers(facts), ready_brokers(facts)
     with_log = KRAFT in facts.collected
+    if with_log and _unproved(facts):
+        return unknown(_UNPROVED)
     problems = []
     for use in facts.replicas:
         holds = f"broker {use.broker_id} holds {use.replicas} replicas{_named(use)}"
