@@ -169,6 +169,33 @@ def test_a_znode_that_somebody_wrote_again_is_no_removal_that_was_lost() -> None
     assert one({**row, "zk_mzxid": 500}, proved).class_ == classes.FOREIGN_WRITE
 
 
+def credential(mzxid: int, **context: Any) -> Divergence:
+    """A user's credential that KRaft has since offset 50, and whose znode was written without it 200 s later."""
+    row = {"user": "dave", "mechanism": "SCRAM-SHA-512"} | dict.fromkeys(("salt", "stored_key", "server_key"), "hmac:1")
+    row |= {"iterations": 4096}
+    raw = differing("scram_credentials", {"user": "dave", "mechanism": "SCRAM-SHA-512"}, kraft_row=json.dumps(row))
+    raw |= {"kraft_offset": 50, "kraft_append_time": 1_600_000, "versions": [version(50, row)]}
+    written = {"/config/users/dave": WrittenAt("/config/users/dave", mzxid, 1_800_000)}
+    [found] = classify(raw, replace(CONTEXT, homes=Homes(written=written, looked_up=True), **context))
+    return found
+
+
+def test_what_the_transaction_logs_show_as_krafts_own_write_is_no_foreign_one() -> None:
+    """Seen in 3.8.1: the full sync of a controller that had lost the credential when it started."""
+    known = {"transactions_known": True, "claim_zxid": 800, "known_from": 200}
+    assert credential(700).class_ == classes.FOREIGN_WRITE
+    by_kraft = credential(700, **known)
+    assert by_kraft.class_ == classes.LOST_WRITE
+    assert by_kraft.explanation.endswith(
+        "the KRaft controller itself wrote /config/users/dave without it in transaction 0x2bc"
+    )
+    # The barriers around the record are of the mirroring before, which did not fail.
+    assert by_kraft.lost_offset is None
+    assert credential(700, **known, foreign_zxids=frozenset({700})).class_ == classes.FOREIGN_WRITE
+    # What was written before the transaction logs begin may be anybody's.
+    assert credential(150, **known).class_ == classes.FOREIGN_WRITE
+
+
 def test_foreign_write_is_written_long_after_krafts_last_change() -> None:
     late = LOADED_AT + 5 + CLOCK_MARGIN_MS
     assert one(partition(STATE | {"leader": 3}, STATE, zk_mtime=late + 1)).class_ == classes.FOREIGN_WRITE

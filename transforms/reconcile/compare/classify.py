@@ -77,6 +77,9 @@ def _missing(row: DifferingRow, context: Context) -> Divergence:
     found = _divergence(row, None, kind, row.zk, row.kraft, (verdict, why), context)
     places = homes(row.entity.name, row.key)
     folder = context.homes.gone.get(places[-1]) if places and row.zk is None else None
+    if verdict == classes.LOST_WRITE and row.zk is None and writers.taken("", row, context):
+        # It was mirrored, and taken away later: nothing was lost at the barriers around its record.
+        found = replace(found, lost_offset=None)
     return replace(found, zk_path=folder) if folder else found
 
 
@@ -102,7 +105,7 @@ def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     sentence = f"KRaft has it since offset {row.kraft_offset}, {context.passed}, and ZooKeeper does not have it"
     return writers.of_what_is_gone(row, None, context) or (
         classes.LOST_WRITE,
-        writers.lost(sentence, row, None, context),
+        writers.taken(sentence, row, context) or writers.lost(sentence, row, None, context),
     )
 
 
@@ -386,7 +389,8 @@ def _foreign(there: WrittenAt, context: Context) -> str:
 
 
 def _written_long_after(there: WrittenAt, row: DifferingRow, context: Context) -> bool:
-    return context.clocks.after(there.mtime, row.kraft_time)
+    """Later than KRaft's last change of the row explains, and not by the KRaft controller, as far as the transaction logs show."""
+    return context.clocks.after(there.mtime, row.kraft_time) and not writers.written_by_kraft(there, context)
 
 
 def _same_members(zk: Any, kraft: Any) -> bool:

@@ -82,7 +82,8 @@ class Context:
     `unread` are znodes that could not be read (CAP-07): what they and those below them hold is unknown.
     `load` are the first and last offset of the load, `load_claim` the claim before it if none came since.
     `history_from` is the offset from which on the log is complete (None: unknown). `transactions_known` is true when
-    ZooKeeper's transaction logs were read from the claim on, without a hole: then every write outside `foreign_zxids` is KRaft's.
+    ZooKeeper's transaction logs were read from the claim on, without a hole: then every write outside `foreign_zxids` is KRaft's, also
+    of earlier claims from `known_from` on, the first that the logs have.
     A row that lags longer than `lag_limit_ms` is a warning.
     """
 
@@ -106,6 +107,7 @@ class Context:
     after_load: int | None = None
     history_from: int | None = None
     transactions_known: bool = False
+    known_from: int | None = None
     lag_limit_ms: int = _LAG_LIMIT_MS
 
     @property

@@ -186,6 +186,25 @@ def _by_kraft(there: WrittenAt, context: Context) -> bool:
     return known and there.mzxid >= context.claim_zxid and there.mzxid not in context.foreign_zxids  # type: ignore[operator]
 
 
+def written_by_kraft(there: WrittenAt, context: Context) -> bool:
+    """ZooKeeper's transaction logs hold the write, be it of an earlier controller, and it is not among those of somebody else."""
+    if not context.transactions_known or there.mzxid is None or context.known_from is None:
+        return False
+    return there.mzxid >= context.known_from and there.mzxid not in context.foreign_zxids
+
+
+def taken(sentence: str, row: DifferingRow, context: Context) -> str | None:
+    """`sentence`, and by which write a KRaft controller took the row from ZooKeeper after mirroring it; None if the logs show none.
+
+    That controller does not have the row itself: a node that starts can lose a credential (`ScramDelta.apply`, S§12.2).
+    """
+    places = homes(row.entity.name, row.key)
+    there = context.homes.written.get(places[-1]) if places else None
+    if there is None or not written_by_kraft(there, context) or not context.clocks.after(there.mtime, row.kraft_time):
+        return None
+    return f"{sentence}: the KRaft controller itself wrote {there.path} without it in transaction {hexadecimal(there.mzxid)}"
+
+
 def _older_than_load(there: WrittenAt, context: Context) -> bool:
     if there.mzxid is not None and context.load_claim is not None:
         return there.mzxid < context.load_claim

@@ -37,6 +37,7 @@ def context_of(gathered: ClusterFacts) -> Context:
         load_claim=load_claim(zookeeper, facts.plan, load),
         history_from=history_from(facts.plan),
         transactions_known=claim in gathered.claims and not (writes and writes.unseen()),
+        known_from=min(gathered.claims, default=None),
         clocks=clocks(facts),
         # What was appended while the two sides were read, ZooKeeper first, is not lag.
         lag_limit_ms=round(facts.lag_limit * 1000) + facts.reading_ms,
