@@ -89,6 +89,13 @@ MISSING_STATE = (
     "`zookeeper-shell.sh HOST:PORT create PATH DATA`, where PATH is /brokers/topics/TOPIC/partitions/NUMBER/state, or set if it is there "
     "but cannot be parsed. Then run the audit again."
 )
+# Of a credential that ZooKeeper lacks: the controllers may lack it themselves (`ScramDelta.apply`, SEC-12).
+LOST_CREDENTIAL = (
+    "Force a full sync: restart the active controller cleanly. If the credential is still missing then, the controllers lack it "
+    "themselves: a node that starts can lose it when another credential of the same mechanism was removed (SEC-12). Then give each user "
+    "whose credential was removed one of that mechanism again, with a random password, and set this one again: `kafka-configs.sh "
+    "--alter --entity-type users`. Run the audit again before you finalise or roll back."
+)
 # The same where the folder of ACLs or tokens is missing: configurations alone get theirs again (`ZkConfigMigrationClient`).
 MISSING_FOLDER = (
     "Do not move the leadership yet: without this folder nothing below it can be written, no full sync can finish, and nothing is mirrored "

@@ -359,4 +359,11 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "3.5.0",
         rows=(RowTrace("producer_ids"),),
     ),
+    KnownDefect(
+        "latent I",
+        "removing a SCRAM credential can hide others from a node that starts",
+        "Their users cannot log in there, and a controller that lacks them deletes them from ZooKeeper.",
+        "3.5.0",
+        checks=("SEC-12",),
+    ),
 )

@@ -45,6 +45,8 @@ CONFIG_SKIPPED = "CONFIG-SKIPPED"
 CONFIG_LEFT = "CONFIG-LEFT"
 # The same in the state: the log begins with such a checkpoint.
 CONFIG_ALONE = "CONFIG-ALONE"
+# A SCRAM credential that a node lost when it started, and left out of its checkpoint (SEC-12).
+SCRAM_LEFT_OUT = "SCRAM-LEFT-OUT"
 # What a rolling restart does to a partition: of an internal topic, of another; offline, or without acks=all (UPG-04).
 RESTART_INTERNAL = "RESTART-INTERNAL"
 RESTART_OFFLINE = "RESTART-OFFLINE"

@@ -127,4 +127,17 @@ CHECKS: tuple[Check, ...] = (
         needs=KRAFT_ONLY,
         severity="critical",
     ),
+    check(
+        "SEC-12",
+        "No node has lost SCRAM credentials when it started",
+        ("dual_write", "finalize", "upgrade"),
+        WITH_KRAFT,
+        "Give each user whose credential was removed one of the same mechanism again, with a random password. Then set the "
+        "credentials listed again (`kafka-configs.sh --alter --entity-type users`), and restart no node before. Remove the others only "
+        "once every node has a newer checkpoint. A node that reads a removal together with other credentials of the mechanism, "
+        "as when it starts, can lose these: their users cannot log in there, its checkpoints lack them, and as active controller "
+        "it deletes them from ZooKeeper. No failover brings them back.",
+        "ScramDelta.apply; S§12.2",
+        needs=KRAFT_ONLY,
+    ),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.checks.codes import CONFIG_ALONE, CONFIG_LEFT, CONFIG_SKIPPED
+from schemas.checks.codes import CONFIG_ALONE, CONFIG_LEFT, CONFIG_SKIPPED, SCRAM_LEFT_OUT
 from schemas.replayed import FORMAT
 from tests.kernel.logs import AnyLog, Outcome, Row, batch, checkpoint_of, cut, plan, run
 from tests.kernel.test_findings import acl, broker, change, made, producer_ids, row, topic
@@ -236,6 +236,33 @@ def test_what_a_topic_left_in_the_checkpoint_that_the_log_begins_with_is_no_diff
     assert {(each["code"], each["detail"]) for each in found.differences} == {(CONFIG_LEFT, MORE)}
     alone = set() if again else {(CONFIG_ALONE, 'configs ["TOPIC", "g", "retention.ms"]', "offset 49")}
     assert {(each["code"], each["subject"], each["place"]) for each in found.findings} == alone
+
+
+def credential(user: str, mechanism: int = 2) -> Row:
+    keys = {"salt": "s", "storedKey": "k", "serverKey": "v", "iterations": 4096}
+    return row("USER_SCRAM_CREDENTIAL_RECORD", {"name": user, "mechanism": mechanism, **keys})
+
+
+def no_credential(user: str, mechanism: int = 2) -> Row:
+    return row("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", {"name": user, "mechanism": mechanism})
+
+
+@pytest.mark.parametrize(
+    ("before", "held", "code", "detail"),
+    [
+        ([credential("alice"), credential("dave"), no_credential("alice")], [], SCRAM_LEFT_OUT, MORE),
+        ([credential("dave")], [], "CAP-08", MORE),
+        ([credential("alice", 1), credential("dave"), no_credential("alice", 1)], [], "CAP-08", MORE),
+        # A checkpoint that has more than the log is no such node's.
+        ([credential("alice"), no_credential("alice")], [credential("alice")], "CAP-08", MISSING),
+    ],
+)
+def test_a_credential_that_a_node_lost_when_it_started_has_a_code_of_its_own(
+    before: list[Row], held: list[Row], code: str, detail: str
+) -> None:
+    """Seen in 3.8.1: every checkpoint that a controller wrote after it had started lacked the credential (`ScramDelta.apply`)."""
+    found = differing([*HELD, *held], before=[*before, *BEFORE])
+    assert {(each, text) for each, _, text, _ in found} == {(code, detail)}
 
 
 def test_a_topic_that_was_removed_is_not_compared() -> None:

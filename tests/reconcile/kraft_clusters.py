@@ -27,6 +27,7 @@ from schemas.checks.codes import (
     REASSIGNING_LONG,
     RECOVERING_LONG,
     RESTART_OFFLINE,
+    SCRAM_LEFT_OUT,
     SHARE_STATE,
     THROTTLE_LEFT,
     TOKEN_EXPIRED,
@@ -286,6 +287,7 @@ def _operation() -> Iterator[tuple[str, Failing]]:
     yield "SEC-07", (found(CIDR_DENY), kraft(), "fail")
     yield "SEC-10", (found(ACL_TWICE), kraft(), "fail")
     yield "SEC-11", (found(ACL_PRINCIPAL), kraft(), "fail")
+    yield "SEC-12", (found(SCRAM_LEFT_OUT), kraft(), "fail")
     yield "ELR-04", (kraft(features={"metadata.version": LEVEL}), kraft(), "warn")
     shared = {"features": {"metadata.version": LEVEL, "share.version": 1, "eligible.leader.replicas.version": 1}}
     yield "SHR-01", (found(SHARE_STATE, **shared), kraft(**shared), "warn")

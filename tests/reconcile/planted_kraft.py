@@ -155,6 +155,7 @@ CREDENTIALS: list[Row] = [
         "stored_key": "hmac:0b",
         "server_key": "hmac:0c",
         "iterations": number,
+        "kraft_offset": 3,
     }
     for user, number in (("weak", 1024), ("as-asked", 4096), ("carol%40corp", 4096))
 ]
@@ -183,6 +184,13 @@ FINDINGS: list[Row] = [
         "subject": 'configs ["TOPIC", "gone", "retention.ms"]',
         "detail": "its topic is not there",
         "place": "offset 4",
+    },
+    {
+        "source": "kraft",
+        "code": "SCRAM-LEFT-OUT",
+        "subject": 'scram_credentials ["weak", "SCRAM-SHA-256"]',
+        "detail": "in the replay, not in the checkpoint",
+        "place": "checkpoint 5",
     },
     {"source": "zookeeper", "code": "CONFIG-COST", "subject": "0", "detail": "too dear", "place": "/config/brokers/0"},
 ]

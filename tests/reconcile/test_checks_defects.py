@@ -26,7 +26,7 @@ ACL = {
     "operation": "WRITE",
     "permission": "ALLOW",
 }
-LATENT = {f"latent {letter}" for letter in "ABCDEFGH"}
+LATENT = {f"latent {letter}" for letter in "ABCDEFGHI"}
 
 
 def names(version: str) -> set[str]:

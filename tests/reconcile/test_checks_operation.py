@@ -36,6 +36,7 @@ from schemas.checks.codes import (
     RESTART_INTERNAL,
     RESTART_OFFLINE,
     RESTART_REFUSED,
+    SCRAM_LEFT_OUT,
     SHARE_STATE,
     THROTTLE_LEFT,
     TOKEN_EXPIRED,
@@ -885,6 +886,13 @@ def test_what_a_removed_topic_left_in_a_checkpoint_is_a_warning_and_no_fault_of_
         "warn",
         ["broker 9 is not registered", left],
     )
+
+
+def test_a_credential_that_a_checkpoint_lacks_is_no_fault_of_the_copy() -> None:
+    lacks = 'scram_credentials ["dave", "SCRAM-SHA-512"]: in the replay, not in the checkpoint (checkpoint 31)'
+    facts = kraft(findings={SCRAM_LEFT_OUT: Sample(1, (lacks,))})
+    assert verdict("CAP-08", facts).verdict == "pass"
+    assert (verdict("SEC-12", facts).verdict, verdict("SEC-12", facts).evidence) == ("fail", [lacks])
 
 
 def test_a_controller_may_have_a_configuration_of_its_own() -> None:

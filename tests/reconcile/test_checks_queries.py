@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from schemas.checks.codes import ENCODED_NAME, HALF_LOADED
+from schemas.checks.codes import ENCODED_NAME, HALF_LOADED, SCRAM_LEFT_OUT
 from tests.reconcile.planted import gathered, sides_of, table, trees_of
 from transforms.reconcile.compare.home import homes
 from transforms.reconcile.judge import kraft_queries, queries
@@ -327,6 +327,32 @@ def test_a_quota_or_credential_without_a_name_of_a_znode_stops_the_full_sync() -
     assert of(replace(KNOWN, default_is_empty=True)) == dots | {"a quota of user=<default>"}, (
         "toZkEntityName throws on null"
     )
+
+
+def test_a_credential_that_was_set_again_after_the_checkpoint_that_lacks_it_is_no_longer_lost() -> None:
+    """A node that starts from that checkpoint reads it (seen in 3.8.1: the checkpoint stays for days)."""
+    finding = {
+        "source": "kraft",
+        "code": SCRAM_LEFT_OUT,
+        "subject": r'scram_credentials ["dave \u00e9", "SCRAM-SHA-512"]',
+        "detail": "in the replay, not in the checkpoint",
+    }
+    findings = [{**finding, "place": f"checkpoint {offset}"} for offset in (53, 60)]
+    credential = {"source": "kraft", "user": "dave é", "mechanism": "SCRAM-SHA-512"}
+
+    def lost(*credentials: dict[str, Any]) -> list[str]:
+        rows = {
+            **ROWS,
+            "findings": findings,
+            "scram_credentials": [{**each, "iterations": 4096} for each in credentials],
+        }
+        found = gathered(rows, (), ((), ()), KNOWN).rows()
+        return sorted(row["text"][-3:-1] for row in found if row["code"] == SCRAM_LEFT_OUT)
+
+    assert lost({**credential, "kraft_offset": 24}) == ["53", "60"]
+    assert lost({**credential, "kraft_offset": 55}) == ["60"]
+    assert lost({**credential, "kraft_offset": 60}) == []
+    assert lost() == [], "it was removed since"
 
 
 def test_a_name_that_a_load_stored_encoded_applies_to_nobody() -> None:

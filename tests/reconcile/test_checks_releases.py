@@ -64,6 +64,7 @@ EXPOSED: dict[str, set[str]] = {
     "latent F": {V3_7_2, V3_8_1},
     "latent G": {V3_7_2, V3_8_1},
     "latent H": {V3_7_2, V3_8_1},
+    "latent I": {V3_7_2, V3_8_1},
 }
 
 

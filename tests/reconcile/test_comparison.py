@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from schemas.bronze import ZK_ZNODES
-from schemas.classes import CLASSES, MISSING_FOLDER, MISSING_STATE
+from schemas.classes import CLASSES, LOST_CREDENTIAL, MISSING_FOLDER, MISSING_STATE
 from schemas.report import DivergenceRow, Suppression
 from schemas.silver import BARRIERS
 from tests.reconcile.silver import kraft, tables, version, versions, zk
@@ -338,6 +338,17 @@ def test_a_folder_that_is_missing_is_made_before_any_full_sync() -> None:
         ("delegation_tokens", "/delegation_token/tokens"),
     }
     assert {row.remedy for row in found} == {MISSING_FOLDER}
+    [some, *_] = without_folder("/kafka-acl", znodes).iter_rows(named=True)
+    credential = {
+        **some,
+        "status": "new",
+        "entity": "scram_credentials",
+        "key": "{}",
+        "zk_path": None,
+        "kind": "kraft_only",
+    }
+    for class_, remedy in (("lost_write", LOST_CREDENTIAL), ("foreign_write", CLASSES["foreign_write"].remedy)):
+        assert divergence_row({**credential, "class": class_}).remedy == remedy
     whole = [*znodes, "/kafka-acl", "/kafka-acl/Topic", "/delegation_token/tokens"]
     for row in without_folder("/", whole).iter_rows(named=True):
         there = divergence_row(row)

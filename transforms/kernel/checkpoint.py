@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from schemas.checks.codes import CONFIG_LEFT, CONFIG_SKIPPED
+from schemas.checks.codes import CONFIG_LEFT, CONFIG_SKIPPED, SCRAM_LEFT_OUT
 from schemas.kraft.kept_configs import KEPT_CONFIGS
 from schemas.kraft.metadata_versions import DEFAULT_LEVEL, SNAPSHOT_KEEPS_FROM
 from transforms.kernel.cold import Row
@@ -27,7 +27,7 @@ _MISSING = "in the checkpoint, not in the replay"
 _MORE = "in the replay, not in the checkpoint"
 _OF_A_BROKER = ("broker_epoch", "incarnation_id", "is_migrating_zk_broker", "fenced", "rack")
 _LISTS_OF_A_BROKER = ("endpoints", "features", "cordoned_log_dirs")
-_PRODUCER_IDS, _CONFIGS = "producer_ids", "configs"
+_PRODUCER_IDS, _CONFIGS, _CREDENTIALS = "producer_ids", "configs", "scram_credentials"
 # Compared as partitions and brokers are, or not at all: no checkpoint of 4.x has the state of the migration.
 _ELSEWHERE = ("brokers", "migration")
 
@@ -38,7 +38,7 @@ def differences(replayed: Fold, checkpoint: Fold, offset: int, level: int | None
     Both are of one shard. `offset` is the checkpoint's (exclusive), `level` its metadata.version, `elr` whether
     eligible leader replicas are on: without, a checkpoint has none (`PartitionRegistration.toRecord`). Equal states give no row. A
     configuration that Kafka skips from 4.3 on has a code of its own (CONFIG_SKIPPED), and so has one that a removed topic left
-    behind (CONFIG_LEFT).
+    behind (CONFIG_LEFT), and a credential that a node lost when it started (SCRAM_LEFT_OUT).
     """
     known = DEFAULT_LEVEL if level is None else level
     found = [
@@ -108,7 +108,17 @@ def _cold(replayed: Fold, checkpoint: Fold, level: int) -> Found:
         for code, _, key, detail in _rows(entity, mine.get(entity, {}), theirs.get(entity, {})):
             sides = (checkpoint, replayed) if detail == _MISSING else (replayed, checkpoint)
             left = entity == _CONFIGS and detail != _DIFFERENT and _is_left(key, *sides)
-            yield CONFIG_LEFT if left else code, entity, key, detail
+            lost = entity == _CREDENTIALS and detail == _MORE and _had_a_removal(key, replayed)
+            yield CONFIG_LEFT if left else SCRAM_LEFT_OUT if lost else code, entity, key, detail
+
+
+def _had_a_removal(key: str, replayed: Fold) -> bool:
+    """Another credential of the mechanism was removed: a node that reads both in one delta can lose this one (`ScramDelta.apply`)."""
+    _, mechanism = json.loads(key)
+    rows = replayed.cold.rows.items()
+    return any(
+        row.removed and entity == _CREDENTIALS and json.loads(other)[1] == mechanism for (entity, other), row in rows
+    )
 
 
 def _is_left(key: str, side: Fold, other: Fold) -> bool:

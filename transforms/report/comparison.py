@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from schemas.classes import CLASSES, DEFECTS, MISSING_FOLDER, MISSING_STATE
+from schemas.classes import CLASSES, DEFECTS, LOST_CREDENTIAL, LOST_WRITE, MISSING_FOLDER, MISSING_STATE
 from schemas.entities.acls import ACLS
 from schemas.entities.delegation_tokens import DELEGATION_TOKENS
 from schemas.entities.partitions import PARTITIONS
+from schemas.entities.scram_credentials import SCRAM_CREDENTIALS
 from schemas.report import DivergenceRow, Divergences
 from transforms.reconcile.compare.comparison import Answers
 from transforms.reconcile.compare.differing import ASSIGNMENT
@@ -197,5 +198,7 @@ def _remedy(row: Mapping[str, Any]) -> str:
     missing = of_state and row["zk_value"] == "null" and row["class"] in DEFECTS
     if missing:
         return MISSING_STATE
+    if (row["entity"], row["kind"], row["class"]) == (SCRAM_CREDENTIALS.name, "kraft_only", LOST_WRITE):
+        return LOST_CREDENTIAL
     folder = row["entity"] in _IN_FOLDERS and row["kind"] == "kraft_only" and row["zk_path"] is not None
     return MISSING_FOLDER if folder and row["class"] in DEFECTS else CLASSES[row["class"]].remedy

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from schemas.checks import KRAFT, ZOOKEEPER
-from schemas.checks.codes import ENCODED_NAME, HALF_LOADED, TO_DECODE
+from schemas.checks.codes import ENCODED_NAME, HALF_LOADED, SCRAM_LEFT_OUT, TO_DECODE
 from transforms.frames import except_ids, json_of
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.compare.home import NO_ZNODE_NAME
@@ -68,7 +69,7 @@ def violations(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.
     yield from _of_configs(tables["configs"], judged)
     yield from _of_security(tables, known)
     yield from _of_operations(tables, known)
-    yield from _of_findings(tables["findings"])
+    yield from _of_findings(_still_lost(tables["findings"], tables["scram_credentials"]))
     yield operation_queries.dead_letters(judged, tables["configs"])
     yield from kraft_queries.violations(judged, tables["configs"], tables.get("isr_history"), known.health)
     yield broken(tables["topics"], _topic_rules(known))
@@ -132,6 +133,21 @@ def _of_operations(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator
     yield leaked(operations, "admin_operations", "zk_path", "subject", "detail")
     yield leaked(versions, "row_versions", "entity", "key", "row")
     yield broken(_removed_quotas(versions, tables["client_quotas"]), [_lost_removal(known.epoch_start)])
+
+
+def _still_lost(findings: pl.DataFrame, credentials: pl.DataFrame) -> pl.DataFrame:
+    """Without credentials that a checkpoint lacks and that were set again, or removed, since: a node that starts with it reads that."""
+    if not (findings["code"] == SCRAM_LEFT_OUT).any():
+        return findings
+    mine = credentials.filter(_kraft()).select("user", "mechanism", "kraft_offset").rows()
+    keys = {f"scram_credentials {json.dumps([user, mechanism])}": offset for user, mechanism, offset in mine}
+    made = pl.DataFrame(
+        {"subject": list(keys), "set_at": list(keys.values())}, {"subject": pl.String, "set_at": pl.Int64}
+    )
+    checkpoint = pl.col("place").str.strip_prefix("checkpoint ").cast(pl.Int64, strict=False)
+    lost = (pl.col("set_at") < checkpoint).fill_null(value=False)
+    joined = findings.join(made, on="subject", how="left", maintain_order="left")
+    return joined.filter((pl.col("code") != SCRAM_LEFT_OUT) | lost).drop("set_at")
 
 
 def _of_findings(findings: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from schemas.checks.codes import ACL_PRINCIPAL, ACL_TWICE, CIDR_DENY, FEW_ITERATIONS, TOKEN_EXPIRED
+from schemas.checks.codes import (
+    ACL_PRINCIPAL,
+    ACL_TWICE,
+    CIDR_DENY,
+    FEW_ITERATIONS,
+    SCRAM_LEFT_OUT,
+    TOKEN_EXPIRED,
+)
 from transforms.outcome import Outcome, found, not_applicable
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables
 from transforms.reconcile.judge.facts import Facts
@@ -56,4 +63,5 @@ CHECKS: dict[str, CheckFunction] = {
     "SEC-09": by_time(in_tables(TOKEN_EXPIRED)),
     "SEC-10": in_tables(ACL_TWICE),
     "SEC-11": in_tables(ACL_PRINCIPAL),
+    "SEC-12": in_tables(SCRAM_LEFT_OUT),
 }
