@@ -43,8 +43,9 @@ CLASSES: dict[str, DivergenceClass] = {
             FOREIGN_WRITE,
             True,
             "something other than the KRaft controller wrote to ZooKeeper after the controller took over",
-            "Find the writer (an old broker, a script, a person) and stop it. Set the right value through the "
-            "Admin API, so that KRaft overwrites the znode.",
+            "Find the writer (an old broker, a script, a person) and stop it. If KRaft's value is right, force a full sync (Kafka 3.5 and "
+            "later): restart the active controller cleanly, so that another one overwrites the znode. Setting "
+            "a value that KRaft already has writes nothing. If ZooKeeper's is right, set it through the Admin API.",
         ),
         DivergenceClass(
             LOAD_LOSS,

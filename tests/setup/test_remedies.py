@@ -171,3 +171,13 @@ def test_a_name_that_does_not_exist_is_found() -> None:
     assert set(_DOTTED.findall(text)) == {"kraft.folder", "zookeeper.conect"}
     assert [*words_after(text, "kafka-features.sh")] == [["raise", "--level", "3"]]
     assert [*words_after(text, "`kraft-audit")] == [["audit", "--now"]]
+
+
+def test_a_foreign_write_is_not_repaired_by_setting_the_value_that_kraft_has() -> None:
+    """Seen in 3.7.2: after an edit of /config/clients/x, the quota set to KRaft's value left the znode as it was; a failover repaired it.
+
+    `ClientQuotaControlManager` and `ConfigurationControlManager` write no record of an equal value, and no request sets a state.
+    """
+    remedy = CLASSES["foreign_write"].remedy
+    assert "force a full sync" in remedy
+    assert "a value that KRaft already has writes nothing" in remedy
