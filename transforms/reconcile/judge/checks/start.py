@@ -21,8 +21,6 @@ from transforms.reconcile.judge.facts import Facts, ReplicaUse, Sample
 from transforms.reconcile.judge.load import LOAD
 
 MIGRATION_LEVEL, SCRAM_LEVEL, TRANSACTIONS_LEVEL, TOKENS_LEVEL = 8, 11, 13, 14
-
-
 _UNPROVED = "no record of the controllers' log is proved committed: copy the logs of all controllers, stopped cleanly"
 
 
@@ -237,18 +235,29 @@ def _mirrored_kinds(facts: Facts) -> Outcome:
 
 
 def _no_load_broke_off(facts: Facts) -> Outcome:
-    """START-22. A load that fails stops its controller, and the next leader aborts and repeats it: one may be a failover alone."""
+    """START-22. A load that fails stops its controller, and the next leader aborts and repeats it: one may be a failover alone.
+
+    A controller claims ZooKeeper before it loads. If all of them end then, the claim stays, even with an empty log.
+    """
     transactions = facts.transactions.transactions if facts.transactions else ()
     aborted = [each.begin_inclusive for each in transactions if each.name == LOAD and each.outcome == "abort"]
     problems = [
         f"the load that began at offset {offset} was aborted, and nothing of it is in effect: the controller that loaded was gone"
         for offset in aborted
     ]
-    if not problems and (facts.level or 0) < TRANSACTIONS_LEVEL:
+    if problems:
+        return found(problems, tolerable=len(problems) < 2)
+    zookeeper = facts.zookeeper or {}
+    if zookeeper.get("controller_persistent"):
+        return unknown(
+            f"KRaft controller {zookeeper.get('controller_id')} has claimed ZooKeeper, and no load has ended: one runs, or it broke off. "
+            "Audit again in some minutes"
+        )
+    if (facts.level or 0) < TRANSACTIONS_LEVEL:
         return not_applicable(
             "below metadata.version 3.6-IV1 a load is not a transaction: START-06 judges what one left"
         )
-    return found(problems, tolerable=len(problems) < 2)
+    return found([])
 
 
 CHECKS: dict[str, CheckFunction] = {
