@@ -48,6 +48,19 @@ def test_metadata_that_is_gone_is_said_to_be_gone_and_where_it_is() -> None:
     assert banner_of(unread).title == "The migration cannot start"
 
 
+def test_while_a_controller_holds_zookeeper_and_no_load_has_ended_nobody_is_said_to_wait() -> None:
+    """All controllers of a real 3.5.1 were killed during the load."""
+    claimed = CheckResult(
+        "START-22", "unknown", 0, [], ["start"], "error", "No load has broken off", "Search the logs."
+    )
+    warned = CheckResult("START-17", "warn", 1, ["KAFKA-15098"], ["start"], "warn", "No known defect", "Upgrade.")
+    for verdict in ("warnings", "errors"):
+        banner = banner_of(replace(not_ready(), verdict=verdict, checks=[claimed, warned]))
+        assert banner.title == "The load runs, or has broken off"
+        assert "ZooKeeper's brokers have no controller" in banner.sentences[0]
+        assert [action.what for action in banner.actions] == ["Search the logs.", "Upgrade."]
+
+
 def test_of_a_log_that_can_not_be_used_nothing_is_said_to_stand() -> None:
     base = not_ready()
     unusable = CheckResult("CAP-03", "fail", 1, ["starts at 90"], ["start"], "error", "The log starts at 0", "Copy it.")

@@ -273,6 +273,12 @@ def _has_leftover(report: Report) -> bool:
     return failed and phase_of(report) == "waiting" and report.migration.kraft_metadata_offset not in (None, -1)
 
 
+def _is_claimed(report: Report) -> bool:
+    """True while a controller holds ZooKeeper and no load has ended: the brokers have no controller meanwhile."""
+    unended = any(check.id == "START-22" and check.verdict == "unknown" for check in report.checks)
+    return unended and phase_of(report) == "waiting"
+
+
 def is_log_unusable(report: Report) -> bool:
     """True when copies of the log were given and none of them can be read, so that no phase is known."""
     return report.migration.copy_used is None and any(c.id == "CAP-03" and c.verdict == "fail" for c in report.checks)
@@ -291,6 +297,11 @@ def _gravest(report: Report) -> StateWords | None:
             "Stop the controllers: they would empty ZooKeeper",
             "They would take what an earlier migration left in ZooKeeper for a finished load, and skip the load.",
         )
+    if _is_claimed(report):
+        return StateWords(
+            "The load runs, or has broken off",
+            "A KRaft controller has claimed ZooKeeper and has not ended the load. Until it has, ZooKeeper's brokers have no controller.",
+        )
     if is_log_unusable(report):
         return StateWords(
             "The metadata log cannot be used",
@@ -300,6 +311,8 @@ def _gravest(report: Report) -> StateWords | None:
 
 
 def _rescue(report: Report) -> list[Action]:
+    if _is_claimed(report):
+        return [Action(check.remedy, check.id) for check in report.checks if check.id == "START-22"]
     if not is_gone(report):
         return []
     places = "ZooKeeper's snapshots and transaction logs (version-2 of every server) and the log folders of the earlier controllers"
@@ -368,9 +381,10 @@ def _failed(report: Report) -> list[CheckResult]:
 
 
 def _warning_title(report: Report) -> str:
-    of_kraft = _kraft_title(report)
-    if of_kraft is not None:
-        return of_kraft
+    gravest = _gravest(report)
+    first = _kraft_title(report) if gravest is None else gravest.title
+    if first is not None:
+        return first
     if phase_of(report) in _BEFORE_THE_COPY and "start" in _closed(report):
         return _CANNOT_START
     if report.lag.records:
