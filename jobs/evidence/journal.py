@@ -122,14 +122,17 @@ def unfinished(root: str, *, catalog: bool) -> list[Path]:
 
 
 @contextmanager
-def died(root: str, *, catalog: bool) -> Iterator[list[tuple[Died, Path]]]:
-    """Runs that died, each with its file; while the block runs, no other process handles them."""
+def died(root: str, *, catalog: bool, only_look: bool = False) -> Iterator[list[tuple[Died, Path]]]:
+    """Runs that died, each with its file; while the block runs, no other process handles them.
+
+    To `only_look`, it is enough that the files can be read, and several processes may do so at the same time.
+    """
     folder = _folder(root, catalog=catalog)
     held: list[int] = []
     found = []
     try:
         for path in sorted(folder.glob("*.json")) if folder is not None and folder.is_dir() else []:
-            descriptor = _locked(path)
+            descriptor = _locked(path, only_look=only_look)
             if descriptor is not None:
                 held.append(descriptor)
                 entry = _read(path)
@@ -157,7 +160,7 @@ def running(root: str, *, catalog: bool) -> list[Died]:
 def died_runs(warehouse: Reader, known: Sequence[FleetRun], cluster: str | None = None) -> list[FleetRun]:
     """Runs that died and have no row among the `known` ones, as the newest of their clusters."""
     made: list[FleetRun] = []
-    with died(warehouse.root, catalog=warehouse.catalog) as dead:
+    with died(warehouse.root, catalog=warehouse.catalog, only_look=True) as dead:
         for each, _ in dead:
             for name in each.clusters:
                 if cluster in (None, name) and not any(_is(run, each, name) for run in known):
@@ -175,14 +178,17 @@ def _folder(root: str, *, catalog: bool) -> Path | None:
     return None if catalog or is_remote(root) else Path(local_path(root)) / _FOLDER
 
 
-def _locked(path: Path) -> int | None:
-    """Lock the file of a run that nobody holds. None while its process lives, and if locks are not available."""
+def _locked(path: Path, *, only_look: bool = False) -> int | None:
+    """Lock the file of a run that nobody holds. None while its process lives, and if locks are not available.
+
+    A lock that is shared needs no right to write, also on NFS.
+    """
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDONLY if only_look else os.O_RDWR)
     except OSError:
         return None
     with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if only_look else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         return descriptor
     os.close(descriptor)
     return None

@@ -76,6 +76,28 @@ def test_a_run_that_is_killed_died_and_one_that_lives_did_not(tmp_path: Path) ->
     assert runs(tmp_path, FleetRun("a", "part", BEGAN, BEGAN, "clean"), cluster="a") == []
 
 
+def test_who_may_only_read_sees_a_run_that_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a gate that the run before opened would stay open for them."""
+    begun = begin(str(tmp_path), catalog=False, clusters=["a"], run_id="r1", started_at=BEGAN)
+    assert begun is not None
+    real = os.open
+
+    def reading(path: Any, flags: int, *rest: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", reading)
+        assert runs(tmp_path) == []
+        begun.leave()
+        assert [run.run_id for run in runs(tmp_path)] == ["r1"]
+        # Two who look at the same time both see it.
+        with died(str(tmp_path), catalog=False, only_look=True) as dead:
+            assert len(dead) == 1
+            assert [run.run_id for run in runs(tmp_path)] == ["r1"]
+
+
 def test_a_run_that_ended_leaves_nothing_and_one_that_was_stopped_says_why(tmp_path: Path) -> None:
     ended, stopped = (
         begin(str(tmp_path), catalog=False, clusters=["a"], run_id=name, started_at=BEGAN) for name in ("r1", "r2")
