@@ -15,10 +15,10 @@ from jobs.evidence.kept_state import read
 from jobs.evidence.opening import Finished, spark_tables
 from jobs.evidence.removed import JUDGED, OF_LAYER, removed_parts, removed_text
 from jobs.exit import AuditError, UsageError
-from jobs.sinks.conditions import PRESENT, Where, all_of
+from jobs.sinks.conditions import PRESENT, NoneOf, Where, all_of
 from jobs.sinks.reader import Reader, records
 from schemas.examined import EXAMINED
-from schemas.gold import RUNS
+from schemas.gold import DIVERGENCES, RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
 from transforms.chain.chain import Chain
@@ -44,6 +44,7 @@ class PastRun:
     has those: `versions` are the tables' Delta versions then. `chain` are the runs whose rows make up its state; without parts they
     are the run's own. `walks` are the snapshot_ids of its trees, `standing` is the run's age and the result of later ones. `beside`
     are its inputs besides its sources; for a run of a release that did not store them, only the limits of the current configuration.
+    With `all_differences` it is an error if fewer of them are stored than the report counts: `verify` compares what is there.
     """
 
     warehouse: Reader
@@ -55,6 +56,7 @@ class PastRun:
     standing: RunStanding
     beside: Beside = field(default_factory=Beside)
     chain: Chain = field(default_factory=Chain)
+    all_differences: bool = True
 
     @property
     def spark(self) -> SparkSession:
@@ -62,7 +64,7 @@ class PastRun:
         return spark_tables(self.warehouse).spark
 
     def read(self, table: Table) -> DataFrame:
-        """The run's rows of a table, in Spark; of a chained one its state's. Raises UsageError and WarehouseError as `rows`."""
+        """The run's rows of a table, in Spark; of a chained one its state's. Raises as `rows`."""
         rows = spark_tables(self.warehouse).read(table, self._version(table))
         if table.chained:
             # Imported here: commands that read without Spark must not need it.
@@ -87,7 +89,7 @@ class PastRun:
         """The run's rows of a table that meet the conditions, as `jobs.sinks.reader.Reader.rows`; of a chained one its state's.
 
         Raises UsageError when retention has removed them, WarehouseError when an old version is gone (Delta's VACUUM), AuditError when
-        rows are gone that an earlier run has stored.
+        rows are gone that the run or an earlier one has stored.
         """
         version = self._version(table)
         if table.chained:
@@ -123,7 +125,23 @@ class PastRun:
         part = OF_LAYER[table.layer]
         if part in self._removed:
             raise UsageError(removed_text(self.run_id, part, self._removed[part]))
+        if table is DIVERGENCES and self.all_differences:
+            self._check_differences()
         return self.versions.get(table.full_name) if table.layer is Layer.SILVER and not self._in_silver else None
+
+    def _check_differences(self) -> None:
+        """Raise AuditError where the table has fewer differences than the report counts: what is left would look like all."""
+        name, counted = DIVERGENCES.full_name, self.report.divergences.total
+        if name in self._looked_at or not counted:
+            return
+        mine = {"cluster": self.cluster, "run_id": self.run_id, "status": NoneOf(("resolved",))}
+        there = sum(self.warehouse.counts(DIVERGENCES, mine).values())
+        if there < counted:
+            raise AuditError(
+                f"{there:,} of {counted:,} differences of run {self.run_id} are in {name}, and retention did not remove the others; "
+                "restore the table, or look at a newer run"
+            )
+        self._looked_at.add(name)
 
     @cached_property
     def _removed(self) -> Mapping[str, datetime]:

@@ -54,6 +54,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
     Raises UsageError where the run's answers are forgotten, WarehouseError where its silver rows are gone or a file of the
     tables can't be read, AuditError where bronze has nothing of a run any more.
     """
+    past = replace(past, all_differences=False)
     known = past_facts(past)
     given = replace(known.given, side=None)
     records, planned = past.read(KRAFT_RECORDS), None

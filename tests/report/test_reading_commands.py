@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +11,15 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.commands import history
+from jobs.commands import diff, history
+from jobs.evidence.opening import Finished
 from jobs.evidence.past_cluster import PastCluster
-from jobs.exit import USAGE, UsageError
+from jobs.evidence.past_run import past_run
+from jobs.exit import OK, USAGE, AuditError, UsageError
+from jobs.sinks.reader import Folder
+from schemas.gold import DIVERGENCES
 from schemas.report import CheckResult, Gate
-from tests.tables import NAMES, STAGES, unpacked
+from tests.tables import NAMES, NEWEST, STAGES, unpacked
 
 
 @pytest.mark.parametrize(("verdict", "advised"), [("fail", True), ("warn", True), ("unknown", False)])
@@ -83,3 +89,16 @@ def test_the_second_cluster_to_compare_is_looked_for_as_the_first(
         assert main(["compare", "--warehouse", str(tables), *named]) == USAGE
         said = capsys.readouterr().err
         assert said == f"kraft-audit: --cluster: no finished run of `{name}x`; did you mean `{name}`?\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_differences_whose_rows_are_gone_are_not_taken_for_none(name: str, tmp_path: Path) -> None:
+    """A table that was not restored with the others: `diff` said 0, and `explain` that there is no difference."""
+    past = past_run(Finished(Folder(str(unpacked(name, tmp_path))), "migration"))
+    assert past.rows(DIVERGENCES).is_empty()
+    counting = replace(past, report=replace(past.report, divergences=replace(past.report.divergences, total=2)))
+    with pytest.raises(
+        AuditError, match=r"^0 of 2 differences of run \S+ are in gold.divergences, and retention did not"
+    ):
+        counting.rows(DIVERGENCES)
+
