@@ -88,7 +88,7 @@ def _print(past: PastRun, arguments: argparse.Namespace, found: Sequence[dict[st
         for row in found:
             print(json.dumps(as_record(row)))
     else:
-        print(_headline(past, arguments.as_of, total))
+        print(_headline(past, arguments, total))
         for line in as_table(found, terminal_width()):
             print(line)
     if total > len(found):
@@ -100,15 +100,25 @@ def _why_not(past: PastRun) -> str:
     return f"phase {phase}, mode {past.report.mode}"
 
 
-def _headline(past: PastRun, as_of: int | None, total: int) -> str:
-    migration = past.report.migration
+def _number(past: PastRun, arguments: argparse.Namespace, total: int) -> str:
+    """How many differences there are; with a filter of how many, so that those left out are not taken for none."""
+    only = ", ".join(word for word in (arguments.entity, arguments.class_) if word is not None)
+    if not only:
+        return counted(total, "difference")
+    # Of another offset it is not known how many there are without the filter.
+    in_all = counted(past.report.divergences.total, "difference")
+    return f"{counted(total, 'difference') if arguments.as_of is not None else f'{total:,} of {in_all}'} (only {only})"
+
+
+def _headline(past: PastRun, arguments: argparse.Namespace, total: int) -> str:
+    migration, as_of = past.report.migration, arguments.as_of
     end = migration.committed_end_offset if as_of is None else as_of
     mirrored = migration.kraft_metadata_offset
     ahead = as_of is not None and mirrored is not None and as_of < mirrored
     # After finalising nothing is on its way any more.
     later = "expected_stale" if phase_of(past.report) == Phase.FINALIZED else "in_flight"
     return (
-        f"Cluster {past.cluster}, run {past.run_id}: {counted(total, 'difference')} between ZooKeeper "
+        f"Cluster {past.cluster}, run {past.run_id}: {_number(past, arguments, total)} between ZooKeeper "
         f"(/migration at {mirrored}) and KRaft after offset {end} (inclusive)"
         + (f"\nZooKeeper is ahead: rows that it has from later records are {later}" if ahead else "")
     )

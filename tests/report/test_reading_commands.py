@@ -102,3 +102,19 @@ def test_differences_whose_rows_are_gone_are_not_taken_for_none(name: str, tmp_p
     ):
         counting.rows(DIVERGENCES)
 
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({}, ": 2 differences between"),
+        ({"entity": "topics"}, ": 0 of 2 differences (only topics) between"),
+        ({"entity": "topics", "class_": "lag"}, ": 0 of 2 differences (only topics, lag) between"),
+        ({"class_": "lag", "as_of": 300}, ": 0 differences (only lag) between"),
+    ],
+)
+def test_what_a_filter_leaves_out_is_not_taken_for_none(chosen: dict[str, Any], said: str, tmp_path: Path) -> None:
+    past = past_run(Finished(Folder(str(unpacked(NAMES[-1], tmp_path))), "migration"))
+    two = replace(past, report=replace(past.report, divergences=replace(past.report.divergences, total=2)))
+    arguments = argparse.Namespace(**{"entity": None, "class_": None, "as_of": None, **chosen})
+    assert said in diff._headline(two, arguments, 0 if chosen else 2)
+
