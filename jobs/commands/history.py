@@ -58,6 +58,8 @@ def execute_history(arguments: argparse.Namespace) -> int:
     by_class = arguments.trend or arguments.format == "jsonl"
     with open_warehouse(arguments, in_spark=False) as run:
         rows = last_runs(run, arguments.last, by_class=by_class)
+    if not rows:
+        raise UsageError(f"cluster {run.cluster} has no run in this warehouse yet; run `kraft-audit run` first")
     if arguments.format == "jsonl":
         for row in rows:
             print(json.dumps(row))

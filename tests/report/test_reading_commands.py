@@ -118,3 +118,15 @@ def test_what_a_filter_leaves_out_is_not_taken_for_none(chosen: dict[str, Any], 
     arguments = argparse.Namespace(**{"entity": None, "class_": None, "as_of": None, **chosen})
     assert said in diff._headline(two, arguments, 0 if chosen else 2)
 
+
+@pytest.mark.parametrize("how", ["table", "jsonl"])
+def test_the_history_of_a_cluster_without_a_run_is_not_empty(
+    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name with a mistake in a configuration, or a warehouse that is not there: as `gates` and `diff` say it."""
+    (tmp_path / "conf.yml").write_text(f"cluster: migraton\nwarehouse: {tmp_path}\nkraft: {{folders: [{tmp_path}]}}\n")
+    assert main(["history", "--conf", str(tmp_path / "conf.yml"), "--format", how]) == USAGE
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert said == "kraft-audit: cluster migraton has no run in this warehouse yet; run `kraft-audit run` first\n"
+
