@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Judge, print, and store the results in gold `expectations`; 20 when an error is not met, 10 for a warning."""
     suites = read_suites(arguments.suites)
     if not suites:
-        raise UsageError("expectations: the suites named are switched off (`meta.enabled`)")
+        raise UsageError("expectations: the suites named are switched off (`meta.enabled`), or expect nothing")
     engine.check(suites)
     with open_warehouse(arguments) as finished:
         check_conditions(suites, spark_tables(finished.warehouse).empty)

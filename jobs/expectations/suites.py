@@ -72,7 +72,7 @@ class SuiteFile(_FromTheLibrary):
 
 
 def read_suites(patterns: Sequence[str]) -> tuple[Suite, ...]:
-    """Read the files that the paths and patterns name, in order; suites that are switched off are left out.
+    """Read the files that the paths and patterns name, in order; suites that are switched off or expect nothing are left out.
 
     Raises UsageError naming the file and the key; also if nothing matches, two suites have the same name, or the library is not
     installed.
@@ -96,7 +96,7 @@ def _files(pattern: str) -> list[Path]:
 
 
 def read_suite(path: Path) -> Suite | None:
-    """Read one file; None when its suite is switched off. Raises UsageError naming the file and the key."""
+    """Read one file; None when its suite is switched off, or expects nothing. Raises UsageError naming the file and the key."""
     where = f"expectations {path}"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def read_suite(path: Path) -> Suite | None:
         for place, entry in enumerate(file.expectations, 1)
         if entry.meta.enabled
     ]
-    if not file.meta.enabled:
+    if not file.meta.enabled or not entries:
         return None
     _check_sql(where, file.meta.where, entries)
     return Suite(file.name or path.stem, table, tuple(entries), file.meta.where)

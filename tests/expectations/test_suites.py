@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobs.commands import expect
 from jobs.exit import UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suite, read_suites
@@ -57,6 +59,15 @@ def test_what_is_switched_off_is_left_out_and_keeps_its_place(tmp_path: Path) ->
     (read,) = read_suites([str(path)])
     assert [(each.place, each.severity) for each in read.expectations] == [(2, "warning")]
     assert read_suites([str(written(tmp_path, suite(NOT_NULL, enabled=False)))]) == ()
+
+
+def test_a_suite_that_expects_nothing_is_not_one_that_is_met(tmp_path: Path) -> None:
+    """`expect` printed nothing of it and exited with 0."""
+    for nothing in (suite(), suite({**NOT_NULL, "meta": {"enabled": False}})):
+        path = str(written(tmp_path, nothing))
+        assert read_suites([path]) == ()
+        with pytest.raises(UsageError, match=r"switched off \(`meta.enabled`\), or expect nothing$"):
+            expect.execute(argparse.Namespace(suites=[path]))
 
 
 @pytest.mark.parametrize(
