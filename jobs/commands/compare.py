@@ -12,7 +12,7 @@ import polars as pl
 
 from jobs.commands.options import add_limit_argument, add_place_arguments
 from jobs.evidence.opening import Finished, cluster_named, open_warehouse
-from jobs.evidence.past_run import PastRun, past_run
+from jobs.evidence.past_run import PastRun, newer_line, past_run
 from jobs.exit import OK, WARNINGS, UsageError
 from jobs.runtime.output import terminal_width
 from schemas.checks import KRAFT
@@ -58,8 +58,17 @@ def execute(arguments: argparse.Namespace) -> int:
             raise UsageError("--broker-map: goes with two clusters; a cluster keeps its own broker ids")
         for past in (left, right):
             _check_log(past)
+        # A run that was named may be as old as it is.
+        old = {
+            side: newer_line(past.standing, first.stale_after_hours)
+            for side, past, named in (("A", left, runs[0]), ("B", right, runs[1]))
+            if named is None
+        }
         found = list(state_differences(_differing(left, right, rules), rules))
     _print(arguments, left, right, rules, found)
+    for side, lines in old.items():
+        for line in lines:
+            print(f"{side}: {line}", file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
     return WARNINGS if found else OK
 
 

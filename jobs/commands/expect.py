@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
         results = without_secrets(judge({past.cluster: suites}, tables)[past.cluster])
         _store(past, suites, results)
     print(f"Cluster {past.cluster}, run {past.run_id}")
-    for line in expectation_lines(results):
+    for line in [*expectation_lines(results), *past.standing.lines(finished.stale_after_hours)]:
         print(line)
     return _EXIT_CODES[verdict_of(results)]
 

@@ -12,7 +12,7 @@ from typing import Any
 from jobs.commands.options import add_run_argument, add_warehouse_arguments, check_stale_after
 from jobs.evidence.journal import died_runs
 from jobs.evidence.opening import Finished, open_warehouse
-from jobs.evidence.past_run import NoRunError, past_run
+from jobs.evidence.past_run import NoRunError, nothing_newer, past_run
 from jobs.evidence.stored_reports import stored_reports
 from jobs.exit import ERRORS, OK, UsageError
 from jobs.runtime.output import say, terminal_width
@@ -80,12 +80,14 @@ def _changes(arguments: argparse.Namespace) -> int:
         of_row = None if whole_topic else changes_of_row(run, arguments.entity, arguments.key)
         logs = list(of_row or changes_of_topic(run, arguments.topic))
         gone = missing.lines(missing.of_all_runs(run, [log for log, _ in logs]))
+        last = nothing_newer(run)
     if not any(changes for _, changes in logs):
         what = f"topic {arguments.topic}" if whole_topic else f"{arguments.entity} {arguments.key or ''}"
         reason = f"no run of {run.cluster} has read a record of {visible(what, 160).strip()}"
         raise UsageError("; ".join([reason, *gone]))
+    beside = sys.stderr if arguments.format == "jsonl" else sys.stdout
     for line in gone:
-        print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
+        print(line, file=beside)
     before = None
     for log, changes in logs:
         if arguments.format == "jsonl":
@@ -95,6 +97,8 @@ def _changes(arguments: argparse.Namespace) -> int:
         for line in (heading(log, before, whole=not gone), *lines(changes, named=whole_topic)):
             print(line)
         before = log
+    for line in last:
+        print(line, file=beside)
     return OK
 
 

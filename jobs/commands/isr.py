@@ -11,7 +11,7 @@ import polars as pl
 
 from jobs.commands.options import add_release_argument, add_run_argument, add_warehouse_arguments
 from jobs.evidence.opening import Finished, open_warehouse
-from jobs.evidence.past_run import PastRun, past_run
+from jobs.evidence.past_run import PastRun, nothing_newer, past_run
 from jobs.evidence.removed import changes_lines
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import say
@@ -113,8 +113,8 @@ def _lines_of(arguments: argparse.Namespace) -> list[str]:
     if arguments.run_id is None:
         with open_warehouse(arguments, in_spark=False) as run:
             lines = _recorded(run, arguments.what)
-        if lines is not None:
-            return lines
+            if lines is not None:
+                return [*lines, *nothing_newer(run)]
     with open_warehouse(arguments) as run:
         past = past_run(run, arguments.run_id)
         return [*past.standing.lines(run.stale_after_hours), *_history(arguments.what, past)]

@@ -191,5 +191,17 @@ def runs_of(warehouse: Reader, cluster: str) -> list[FleetRun]:
     return sorted(fleet_runs(warehouse, most=None, cluster=cluster), key=lambda run: run.order)
 
 
+def nothing_newer(finished: Finished) -> list[str]:
+    """A line if what all finished runs have read is not the present state: the newest run failed, or is old; otherwise none."""
+    standing = standing_of(runs_of(finished.warehouse, finished.cluster), None, datetime.now(UTC))
+    return [] if standing is None else newer_line(standing, finished.stale_after_hours)
+
+
+def newer_line(standing: RunStanding, stale_after_hours: float) -> list[str]:
+    """The same of a run that was chosen as the newest finished one."""
+    problem = standing.problem(stale_after_hours)
+    return [f"Nothing newer is known: {problem}"] if problem else []
+
+
 def _last_failure(runs: Sequence[FleetRun]) -> str:
     return f" (the last one failed: {visible(runs[-1].failure, 300)})" if runs else ""

@@ -175,7 +175,8 @@ def test_the_command_tells_days_where_single_changes_are_gone(
     tend(warehouse, judged_days=9000)
     capsys.readouterr()
     assert main(["isr", "orders/0", "--warehouse", warehouse.root, "--cluster", "c"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("Nothing newer is known: run ")
     older = sum(sums["changes"] for (*_, partition, day), sums in WANTED.items() if partition == 0 and day < "2027-05")
     assert lines[0] == f"Partition 0 of topic id id: 3 changes, and {older} older ones by day (UTC)"
     assert lines[1] == f"  {day_of(some_changes()[0]['append_time'])}  4 changes: 2 shrinks, 1 expansion, " + (

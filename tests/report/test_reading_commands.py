@@ -130,3 +130,17 @@ def test_the_history_of_a_cluster_without_a_run_is_not_empty(
     assert out == ""
     assert said == "kraft-audit: cluster migraton has no run in this warehouse yet; run `kraft-audit run` first\n"
 
+
+def test_what_is_compared_or_shown_of_all_runs_may_be_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A twin that could not be audited since looked as if it were still equal."""
+    named = ["--warehouse", str(unpacked(NEWEST, tmp_path))]
+    runs = [word for _ in range(2) for word in ("--run", "20261125T192141Z-79d1ea")]
+    alike = ["compare", *named, "--cluster", "kraft", "--cluster", "kraft"]
+    assert main([*alike, *runs]) == OK
+    assert "Nothing newer" not in capsys.readouterr().out
+    assert main(alike) == OK
+    *_, one, other = capsys.readouterr().out.splitlines()
+    assert one.startswith("A: Nothing newer is known: run 20261125T192141Z-79d1ea is ")
+    assert other == f"B: {one.removeprefix('A: ')}"
+    assert main(["isr", "orders", *named, "--cluster", "migration"]) == OK
+    assert capsys.readouterr().out.splitlines()[-1].startswith("Nothing newer is known: run 20261125T192141Z-79d1ea ")
