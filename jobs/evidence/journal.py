@@ -11,13 +11,13 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.exit import CRASH
+from jobs.exit import CRASH, AuditError
 from jobs.sinks.reader import Reader
 from jobs.sources.remote import is_remote, local_path
 from transforms.report.fleet_model import FleetRun
@@ -125,9 +125,13 @@ def unfinished(root: str, *, catalog: bool) -> list[Path]:
 def died(root: str, *, catalog: bool, only_look: bool = False) -> Iterator[list[tuple[Died, Path]]]:
     """Runs that died, each with its file; while the block runs, no other process handles them.
 
-    To `only_look`, it is enough that the files can be read, and several processes may do so at the same time.
+    To `only_look`, it is enough that the files can be read, and several processes may do so at the same time. Raises AuditError if not
+    even that is allowed: then nobody knows whether a run has died.
     """
     folder = _folder(root, catalog=catalog)
+    if only_look and folder is not None and folder.is_dir():
+        with _readable(folder):
+            os.listdir(folder)
     held: list[int] = []
     found = []
     try:
@@ -178,13 +182,22 @@ def _folder(root: str, *, catalog: bool) -> Path | None:
     return None if catalog or is_remote(root) else Path(local_path(root)) / _FOLDER
 
 
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise AuditError(f"{path} can't be read: {error.strerror}; it shows whether the newest run has died") from None
+
+
 def _locked(path: Path, *, only_look: bool = False) -> int | None:
     """Lock the file of a run that nobody holds. None while its process lives, and if locks are not available.
 
     A lock that is shared needs no right to write, also on NFS.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY if only_look else os.O_RDWR)
+        with _readable(path) if only_look else nullcontext():
+            descriptor = os.open(path, os.O_RDONLY if only_look else os.O_RDWR)
     except OSError:
         return None
     with suppress(OSError):

@@ -60,6 +60,7 @@ from jobs.sinks.reader import (
     gone_version,
     refuse_later_columns,
     refuse_later_release,
+    refuse_unreadable,
 )
 from jobs.sinks.shape import check_fit, in_shape, quoted, with_columns
 from jobs.sinks.storage import (
@@ -322,6 +323,8 @@ class Warehouse:
             return with_columns(rows, table)
         except AnalysisException as error:
             if is_one_of(error, MISSING):
+                if self.folder is not None:
+                    refuse_unreadable(table, Path(self.location(table)))
                 if version is None:
                     return self.empty(table)
                 raise WarehouseError(f"table {table.full_name} can't be read: there is none") from error

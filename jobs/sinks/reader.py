@@ -6,6 +6,7 @@ a tenth of the time that Spark takes to start.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -158,6 +159,8 @@ class Folder:
         try:
             opened = deltalake.DeltaTable(place, version=version)
         except deltalake.exceptions.TableNotFoundError:
+            if folder is not None:
+                refuse_unreadable(table, Path(place))
             # A first write that did not end leaves files and no commit: nothing of it counts.
             if version is None:
                 return None
@@ -239,6 +242,16 @@ def _refuse_damaged(table: Table, place: Path, opened: DeltaTable) -> None:
             raise WarehouseError(
                 f"table {table.full_name} can't be read: {file} is damaged, it has {there} of {size} bytes"
             )
+
+
+def refuse_unreadable(table: Table, place: Path) -> None:
+    """Raise WarehouseError if this user may not see whether a table is in the folder: delta-rs and Spark take it for one that is not."""
+    try:
+        os.listdir(place / "_delta_log")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise WarehouseError(f"table {table.full_name} can't be read: {error.strerror}: {error.filename}") from error
 
 
 def newer_table(table: Table) -> str:

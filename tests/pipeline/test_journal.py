@@ -98,6 +98,23 @@ def test_who_may_only_read_sees_a_run_that_died(tmp_path: Path, monkeypatch: pyt
             assert [run.run_id for run in runs(tmp_path)] == ["r1"]
 
 
+@pytest.mark.parametrize("name", ["listdir", "open"])
+def test_who_may_not_even_read_is_told_so(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = begin(str(tmp_path), catalog=False, clusters=["a"], run_id="r1", started_at=BEGAN)
+    assert begun is not None
+    begun.leave()
+
+    def refused(*_: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, refused)
+        with pytest.raises(
+            AuditError, match=r"can't be read: Permission denied; it shows whether the newest run has died$"
+        ):
+            runs(tmp_path)
+
+
 def test_a_run_that_ended_leaves_nothing_and_one_that_was_stopped_says_why(tmp_path: Path) -> None:
     ended, stopped = (
         begin(str(tmp_path), catalog=False, clusters=["a"], run_id=name, started_at=BEGAN) for name in ("r1", "r2")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import deltalake
 import pytest
 
 from jobs.cli import main
@@ -15,7 +18,7 @@ from jobs.commands import diff, history
 from jobs.evidence.opening import Finished
 from jobs.evidence.past_cluster import PastCluster
 from jobs.evidence.past_run import past_run
-from jobs.exit import OK, USAGE, AuditError, UsageError
+from jobs.exit import CRASH, OK, USAGE, AuditError, UsageError
 from jobs.sinks.reader import Folder
 from schemas.gold import DIVERGENCES
 from schemas.report import CheckResult, Gate
@@ -144,3 +147,27 @@ def test_what_is_compared_or_shown_of_all_runs_may_be_old(tmp_path: Path, capsys
     assert other == f"B: {one.removeprefix('A: ')}"
     assert main(["isr", "orders", *named, "--cluster", "migration"]) == OK
     assert capsys.readouterr().out.splitlines()[-1].startswith("Nothing newer is known: run 20261125T192141Z-79d1ea ")
+
+
+@pytest.mark.parametrize("hidden", ["gold", "gold/runs", "gold/runs/_delta_log"])
+def test_tables_that_may_not_be_read_are_not_empty(
+    hidden: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-rs says "not a table" of a folder that this user may not look into, even to root if it is told so."""
+    tables = unpacked(NEWEST, tmp_path)
+    (tmp_path / "conf.yml").write_text(f"cluster: kraft\nwarehouse: {tables}\nkraft: {{folders: [{tmp_path}]}}\n")
+
+    def listed(place: Any) -> list[str]:
+        if Path(place).is_relative_to(tables / hidden):
+            raise PermissionError(errno.EACCES, "Permission denied", str(place))
+        return [each.name for each in Path(place).iterdir()]
+
+    def opened(place: str, **_: Any) -> deltalake.DeltaTable:
+        assert Path(place).is_relative_to(tables / hidden) or Path(place) in (tables / hidden).parents
+        raise deltalake.exceptions.TableNotFoundError("not a Delta table")
+
+    monkeypatch.setattr(os, "listdir", listed)
+    monkeypatch.setattr(deltalake, "DeltaTable", opened)
+    assert main(["history", "--conf", str(tmp_path / "conf.yml")]) == CRASH
+    said = capsys.readouterr().err
+    assert said.startswith("kraft-audit: table gold.runs can't be read: Permission denied: ")
