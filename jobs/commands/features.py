@@ -13,7 +13,7 @@ from jobs.exit import OK, UsageError
 from jobs.runtime.output import say
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features.levels import UnknownLevelError, level_of, level_text
-from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix
+from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix, unheard
 from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
 from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run
 from transforms.report.printable import visible
@@ -177,9 +177,15 @@ def _cell(cell: Cell) -> str:
 def _needs(cluster: Cluster, name: str, level: int) -> list[str]:
     found = deprecation(cluster.nodes, cluster.finalised, name, level)
     shown = level_text(name, level)
-    if not found:
-        return [f"Nobody needs a level of {name} below {shown}."]
-    return [f"Still in need of a level of {name} below {shown}:", *(f"  {text}" for text in found)]
+    unknown = [] if cluster.zookeeper else unheard(cluster.nodes, cluster.voters)
+    said = [f"Still in need of a level of {name} below {shown}:", *(f"  {text}" for text in found)] if found else []
+    if unknown:
+        return [
+            *said,
+            f"Unknown is whether they need a level of {name} below {shown}:",
+            *(f"  {text}" for text in unknown),
+        ]
+    return said or [f"Nobody needs a level of {name} below {shown}."]
 
 
 def _dry_run(cluster: Cluster, updates: Sequence[Update], what: str | None) -> list[str]:

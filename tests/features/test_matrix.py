@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from jobs.commands import features
 from schemas.kraft.feature_levels import HIGHEST_LEVELS
 from schemas.kraft.metadata_versions import level_name
 from tests.captures import stages
 from tests.features.clusters import admin, cluster, described
 from transforms.features import matrix
-from transforms.features.matrix import BROKER, CONTROLLER, Node, deprecation, describe, node_of
+from transforms.features.matrix import BROKER, CONTROLLER, Node, deprecation, describe, node_of, unheard
+from transforms.features.update import Cluster
 from transforms.outcome import Outcome
 
 MV = "metadata.version"
@@ -144,3 +146,19 @@ def test_a_feature_that_is_not_finalised_is_printed_as_0() -> None:
     assert describe({"x": (0, 1)}, {}, None) == [
         "Feature: x\tSupportedMinVersion: 0\tSupportedMaxVersion: 1\tFinalizedVersionLevel: 0\tEpoch: -"
     ]
+
+
+def test_whoever_did_not_register_is_not_taken_for_one_that_needs_nothing() -> None:
+    """Below metadata.version 3.7-IV0 no controller does: `needs` said "Nobody needs" by the brokers alone."""
+    brokers = [Node(BROKER, 0, {MV: (1, 25)})]
+    assert unheard(brokers, None) == ["no controller has registered, and the quorum's voters are unknown"]
+    controllers = [Node(CONTROLLER, 3000, {MV: (1, 25)})]
+    assert unheard([*brokers, *controllers], {3000, 3001}) == ["controller 3001 has not registered"]
+    assert unheard([*brokers, *controllers], {3000}) == unheard([*brokers, *controllers], None) == []
+    cluster = Cluster((3, 6), {MV: 14}, brokers, frozenset({3000}))
+    assert features._needs(cluster, MV, 8) == [
+        "Unknown is whether they need a level of metadata.version below 3.4-IV0:",
+        "  controller 3000 has not registered",
+    ]
+    heard = replace(cluster, nodes=[*brokers, *controllers])
+    assert features._needs(heard, MV, 8) == ["Nobody needs a level of metadata.version below 3.4-IV0."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -231,6 +231,17 @@ def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: 
             support = f"goes up to {level_text(feature, highest)}" if highest else "does not support it"
             texts.append(f"{node.name} {support}")
     return texts
+
+
+def unheard(nodes: Iterable[Node], voters: Collection[int] | None) -> list[str]:
+    """The controllers whose levels are unknown: below metadata.version 3.7-IV0 (15) none registers, above it one may be down.
+
+    `voters` None means unknown.
+    """
+    registered = {node.node_id for node in nodes if node.kind == CONTROLLER}
+    if voters is None:
+        return [] if registered else ["no controller has registered, and the quorum's voters are unknown"]
+    return [f"controller {node_id} has not registered" for node_id in sorted({*voters} - registered)]
 
 
 _TABS = "Feature: {}\tSupportedMinVersion: {}\tSupportedMaxVersion: {}\tFinalizedVersionLevel: {}\tEpoch: {}"
