@@ -14,10 +14,10 @@ import deltalake
 import pytest
 
 from jobs.cli import main
-from jobs.commands import diff, history
+from jobs.commands import compare, diff, history
 from jobs.evidence.opening import Finished
 from jobs.evidence.past_cluster import PastCluster
-from jobs.evidence.past_run import past_run
+from jobs.evidence.past_run import PastRun, past_run
 from jobs.exit import CRASH, OK, USAGE, AuditError, UsageError
 from jobs.sinks.reader import Folder
 from schemas.gold import DIVERGENCES
@@ -147,6 +147,32 @@ def test_what_is_compared_or_shown_of_all_runs_may_be_old(tmp_path: Path, capsys
     assert other == f"B: {one.removeprefix('A: ')}"
     assert main(["isr", "orders", *named, "--cluster", "migration"]) == OK
     assert capsys.readouterr().out.splitlines()[-1].startswith("Nothing newer is known: run 20261125T192141Z-79d1ea ")
+
+
+@pytest.mark.parametrize(
+    ("check_id", "verdict", "code"), [("CAP-02", "fail", 10), ("CAP-12", "unknown", 10), ("CAP-12", "pass", 0)]
+)
+def test_states_of_which_not_all_was_read_are_not_equal(
+    check_id: str,
+    verdict: Any,
+    code: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check = CheckResult(check_id, verdict, 1, evidence=["1 record of type 99"])
+
+    def so_judged(*named: Any) -> PastRun:
+        past = past_run(*named)
+        others = [each for each in past.report.checks if each.id != check_id]
+        return replace(past, report=replace(past.report, checks=[*others, check]))
+
+    monkeypatch.setattr(compare, "past_run", so_judged)
+    runs = [word for _ in range(2) for word in ("--run", "20261125T192141Z-79d1ea")]
+    place = ["--warehouse", str(unpacked(NEWEST, tmp_path)), "--cluster", "kraft"]
+    assert main(["compare", *place, *runs]) == code
+    said = f"Rows may be missing or wrong, {check_id}: 1 record of type 99"
+    assert capsys.readouterr().out.splitlines()[3:] == ([f"A: {said}", f"B: {said}"] if code else [])
 
 
 @pytest.mark.parametrize("hidden", ["gold", "gold/runs", "gold/runs/_delta_log"])
