@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -31,6 +32,7 @@ from transforms.secrets import Fingerprinter
 
 CLEAN, FINDINGS, USAGE = 0, 10, 2
 _KEY_BYTES = 32
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _RECORD_SUFFIX = "_RECORD"
 
 
@@ -142,11 +144,20 @@ def _of_types(batch: pa.RecordBatch, types: Sequence[str]) -> pa.RecordBatch:
 def _write_lines(batch: pa.RecordBatch, out: TextIO) -> None:
     lines = json_lines(batch)
     if lines:
-        out.write("\n".join(lines) + "\n")
+        _put("\n".join(lines) + "\n", out)
 
 
 def _write_table(batch: pa.RecordBatch, out: TextIO) -> None:
-    out.writelines(_columns(json_lines(batch)))
+    for line in _columns(json_lines(batch)):
+        _put(line, out)
+
+
+def _put(text: str, out: TextIO) -> None:
+    """Write a text; characters that the encoding lacks as JSON escapes them, so that an object stays one."""
+    try:
+        out.write(text)
+    except UnicodeEncodeError:
+        out.write(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def _columns(lines: Sequence[str]) -> Iterator[str]:

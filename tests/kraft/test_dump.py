@@ -14,6 +14,7 @@ import pytest
 
 from jobs.commands.dump import CLEAN, FINDINGS, USAGE, add_arguments, run
 from tests.kraft.dumps import DumpedRecord, log_folder, read_dump
+from tests.kraft.encoder import batch, data_record
 
 STAGE = ("3.9.1", "8-zookeeper-behind", 3001)
 LOG = "00000000000000000000.log"
@@ -143,3 +144,22 @@ def test_bootstrap_snapshot(name: str, tmp_path: Path) -> None:
     _, lines, _ = dump(tmp_path / name)
     types = [json.loads(line)["type"] for line in lines]
     assert types == ["CONTROL_SNAPSHOT_HEADER", "FEATURE_LEVEL_RECORD", "CONTROL_SNAPSHOT_FOOTER"]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "table"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_characters_that_the_encoding_lacks_are_printed_as_json_has_them(
+    form: str, encoding: str, tmp_path: Path
+) -> None:
+    """As in a locale that is not UTF-8: `dump` ended with an error."""
+    names = ["müller", "山田", "x\N{PILE OF POO}"]
+    values = {"mechanism": 1, "salt": b"", "storedKey": b"", "serverKey": b"", "iterations": 4096}
+    rows = [data_record("USER_SCRAM_CREDENTIAL_RECORD", 0, {"name": name, **values}) for name in names]
+    (tmp_path / LOG).write_bytes(batch(rows, 0))
+    out = io.TextIOWrapper(io.BytesIO(), encoding)
+    parser = ArgumentParser()
+    add_arguments(parser)
+    assert run(parser.parse_args([str(tmp_path / LOG), "--format", form]), out, io.StringIO()) == CLEAN
+    out.seek(0)
+    printed = [json.loads(line[line.index("{") :]) for line in out.read().splitlines()]
+    assert [(row if form == "table" else row["data"])["name"] for row in printed] == names

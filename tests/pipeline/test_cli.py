@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from jobs.cli import COMMANDS, MAINS, main
 from tests.captures import capture
+
+ROOT = Path(__file__).parents[2]
 
 
 def said(capsys: pytest.CaptureFixture[str], argv: list[str]) -> tuple[int, str]:
@@ -103,3 +108,10 @@ def test_quorum_without_a_log_is_usage(capsys: pytest.CaptureFixture[str], tmp_p
     code, err = said(capsys, ["quorum", str(tmp_path)])
     assert code == 2
     assert "__cluster_metadata-0" in err
+
+
+def test_the_demonstration_prints_in_a_locale_that_is_not_utf_8() -> None:
+    said = "import sys; from jobs.commands.demo import demo; demo.execute = lambda _: print('──') or 0; sys.exit(demo.main([]))"
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    made = subprocess.run([sys.executable, "-c", said], cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert (made.returncode, made.stdout, made.stderr) == (0, b"\\u2500\\u2500\n", b"")

@@ -18,6 +18,7 @@ from jobs.commands.demo.zookeeper_server import zookeeper_server
 from jobs.exit import CRASH, OK, AuditError, guarded
 from jobs.pipeline import run_all
 from jobs.run.run import open_run
+from jobs.runtime.output import steady_output
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from jobs.sinks.report_files import ReportPaths
@@ -127,7 +128,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="kraft-audit demo", description="Audit two captures of a real migration.")
     add_arguments(parser)
     arguments = parser.parse_args(argv)
-    return guarded(lambda: execute(arguments))
+    with steady_output():
+        return guarded(lambda: execute(arguments))
 
 
 if __name__ == "__main__":
