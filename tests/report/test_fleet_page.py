@@ -11,10 +11,10 @@ import pytest
 
 from schemas.report import Divergences
 from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
-from tests.report.samples import HOSTILE, defective, healthy, lagging, uncompared
+from tests.report.samples import HOSTILE, defective, finalised, healthy, lagging, uncompared
 from tests.report.test_html import Page, attributes
 from transforms.report.fleet_model import FleetRun, Verified, fleet, fleet_columns, fleet_run, without_retired
-from transforms.report.fleet_page import MOST_ROWS, banner, render_fleet
+from transforms.report.fleet_page import MOST_ROWS, banner, fleet_facts, render_fleet
 from transforms.report.fleet_text import fleet_objects, fleet_text
 
 PLACES = {"losing": "losing/report.html", "fine": "fine/report.html"}
@@ -43,6 +43,22 @@ def test_a_cluster_that_was_not_compared_has_no_number_of_defects() -> None:
         "5 in 1 cluster; 1 cluster not compared"
     ]
     assert 'data-label="Defects" class="num"><b>not compared</b>' in render_fleet(standing, {})
+
+
+def test_lag_that_is_unknown_is_not_none() -> None:
+    """As of a log that ends before the offset in /migration: `fleet` said "Behind: none" of it."""
+    runs = [run_of(healthy(), "unmeasured", lag_records=None), run_of(finalised(), "done", lag_records=None)]
+    page, (_, *facts) = fleet(runs, NOW, 48), fleet_facts(fleet(runs, NOW, 48))
+    assert ("Behind", "none; unknown of 1 cluster") in facts
+    cells = [line for line in fleet_text(page, {}) if line.startswith(("unmeasured ", "done "))]
+    assert [("unknown" in line.split(), " - " in line) for line in cells] == [(False, True), (True, False)]
+    late = [*runs, run_of(lagging(), "late")]
+    assert ("Behind", "1 cluster, at most 11 records; unknown of 1 cluster") in fleet_facts(fleet(late, NOW, 48))
+
+
+def test_that_all_are_retired_is_not_that_there_is_none() -> None:
+    gone = without_retired(fleet([run_of(healthy(), "old", 200)], NOW, 48), ["old"])
+    assert fleet_text(gone, {})[0] == "NOTHING: Every cluster of this warehouse is retired"
 
 
 def test_new_defects_are_counted_beyond_the_rows_that_a_report_lists() -> None:

@@ -24,6 +24,7 @@ from transforms.report.words import GATE_TITLES, VERDICT_WORDS
 from transforms.runs import ERRORS, FAILED
 
 MOST_ROWS = 500
+_UNKNOWN = "unknown"
 _MOST_ACTIONS = 4
 # Fewer clean clusters than this are listed unfolded.
 _FOLDED_FROM = 25
@@ -146,7 +147,8 @@ def banner(fleet: Fleet) -> Banner:
     urgent = counts["failed"] + counts["errors"] + old
     open_ = total - counts["clean"]
     if total == 0:
-        return Banner("warn", "Nothing", "No run is in this warehouse yet", "")
+        said = "No run is in this warehouse yet" if not fleet.retired else "Every cluster of this warehouse is retired"
+        return Banner("warn", "Nothing", said, "")
     if not open_:
         title = "The cluster is clean" if total == 1 else f"All {total:,} clusters are clean"
         return Banner("good", "Clean", title, "")
@@ -178,6 +180,7 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
     uncompared = sum(1 for run in known if defects_text(run) == NOT_COMPARED)
     new = sum(run.statuses.get("new", 0) for run in known)
     behind = [run.lag_records for run in known if run.lag_records]
+    unmeasured = sum(1 for run in known if lag_text(run) == _UNKNOWN)
     unverified = [cluster.name for cluster in fleet.clusters if cluster.unverified]
     return [
         ("Clusters", f"{len(fleet.clusters):,}"),
@@ -192,7 +195,8 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
         ("New since the previous run", counted(new, "defect")),
         (
             "Behind",
-            f"{counted(len(behind), 'cluster')}, at most {counted(max(behind), 'record')}" if behind else "none",
+            (f"{counted(len(behind), 'cluster')}, at most {counted(max(behind), 'record')}" if behind else "none")
+            + (f"; {_UNKNOWN} of {counted(unmeasured, 'cluster')}" if unmeasured else ""),
         ),
     ]
 
@@ -241,7 +245,7 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
         gates=gate_chips(judged),
         defects=defects_text(judged),
         since=since_words(judged.statuses),
-        lag="n/a" if judged.lag_records is None else f"{judged.lag_records:,}",
+        lag=lag_text(judged),
         spark=sparkline(finished),
         strip=gate_strip(cluster.runs),
         last_run=moment(newest.finished_at),
@@ -251,6 +255,13 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
         known_since=moment(known.finished_at) if newest.failed and known is not None else "",
         unverified=visible(cluster.unverified, 600),
     )
+
+
+def lag_text(run: FleetRun) -> str:
+    """The records behind; `unknown` in dual write, and `n/a` where there is no lag."""
+    if run.lag_records is not None:
+        return f"{run.lag_records:,}"
+    return _UNKNOWN if run.phase == "dual_write" else "n/a"
 
 
 def last_runs(cluster: FleetCluster) -> Sequence[FleetRun]:
