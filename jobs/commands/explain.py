@@ -21,7 +21,8 @@ from jobs.evidence.past_run import PastRun, past_run
 from jobs.evidence.row_records import row_versions
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import say
-from schemas.bronze import ZK_TRANSACTIONS
+from schemas.bronze import QUARANTINE, ZK_TRANSACTIONS
+from schemas.checks import ZOOKEEPER
 from schemas.gold import DIVERGENCES
 from schemas.report import DivergenceRow
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
@@ -33,6 +34,7 @@ from transforms.explain.timeline import BarrierPassed
 from transforms.explain.writes import CREATES, ZnodeWrite
 from transforms.explain.znodes import znode_paths
 from transforms.frames import columns_of, from_arrow
+from transforms.reconcile.compare.home import ancestors
 from transforms.report.compared import was_compared
 from transforms.report.comparison import divergence_row
 from transforms.report.printable import visible
@@ -77,6 +79,10 @@ def explanation(past: PastRun, row: RowKey, as_of: int | None = None) -> Explana
             raise UsageError(f"--as-of: run {past.run_id} has no metadata log")
         kraft.checked(as_of)
     found = _found(past, row, kraft)
+    if not found.ever and found.unread:
+        raise UsageError(
+            f"{row.entity.name}: it is unknown whether there is a row {row.shown}: {'; '.join(found.unread)}"
+        )
     if not found.ever:
         raise UsageError(f"{row.entity.name}: there never was a row {row.shown}; nearest: {_nearest(past, row)}")
     return explanation_of(row, found, as_of)
@@ -97,7 +103,21 @@ def _found(past: PastRun, row: RowKey, kraft: PastKraft | None) -> RowEvidence:
         barriers=_barriers(past, [version.offset for version in versions]),
         has_transactions=not past.read(ZK_TRANSACTIONS).isEmpty(),
         compared=was_compared(past.report),
+        unread=_unread(past, row),
     )
+
+
+def _unread(past: PastRun, row: RowKey) -> list[str]:
+    """The row's znodes, and those above them, that the run could not read, with the reason."""
+    paths = znode_paths(row)
+    places = sorted({*paths, *(above for path in paths for above in ancestors(path))})
+    if not places:
+        return []
+    unread = past.read(QUARANTINE).where((F.col("source") == ZOOKEEPER) & F.col("file").isin(places))
+    return [
+        visible(f"{each['file']} ({each['reason']})", 300)
+        for each in unread.select("file", "reason").distinct().orderBy("file").collect()
+    ]
 
 
 def _silver_rows(past: PastRun, row: RowKey) -> pl.DataFrame:

@@ -120,3 +120,19 @@ def test_a_side_that_was_not_read_is_not_collected() -> None:
 )
 def test_a_row_that_nothing_tells_of_never_was(values: dict[str, Any], ever: bool) -> None:
     assert found(**values).ever is ever
+
+
+def test_a_znode_that_could_not_be_read_is_not_an_absent_row() -> None:
+    """`explain` said "ZooKeeper absent" and "No difference in this run" of a topic beside a value in KRaft."""
+    unread = [f"{PATH} (not authorised)"]
+    told = render(explanation_of(CONFIG, found(unread=unread)))
+    assert (
+        f"ZooKeeper                          unknown\n                                   could not be read: {unread[0]}\n"
+        in told
+    )
+    assert "absent" not in told
+    assert "\nNot compared: a znode of this row could not be read\n" in told
+    # A partition has two znodes.
+    now = {"zookeeper": {"value": "2", "zk_path": PATH, "zk_mzxid": 7, "zk_mtime": 0}}
+    notes = explanation_of(CONFIG, found(now=now, unread=unread)).notes
+    assert f"Not all of ZooKeeper's row could be read: {unread[0]}." in notes

@@ -31,7 +31,8 @@ class RowEvidence:
     `mode` is the report's, `mirrored_offset` `/migration`'s as it was read. `side` is the run's log, None without one, `versions`
     the row after each record that made it, `now` the silver row of each side, `differences` the run's divergences of it, `writes`
     what ZooKeeper's transactions did to its znodes, `barriers` those of its records (`barriers_passed`). `has_transactions` is
-    false where the run read no transaction logs, `compared` where it did not compare the two sides.
+    false where the run read no transaction logs, `compared` where it did not compare the two sides. `unread` are znodes that may hold
+    the row and could not be read, with the reason.
     """
 
     cluster: str
@@ -46,6 +47,7 @@ class RowEvidence:
     barriers: Sequence[BarrierPassed] = ()
     has_transactions: bool = False
     compared: bool = True
+    unread: Sequence[str] = ()
 
     @property
     def ever(self) -> bool:
@@ -71,6 +73,8 @@ def explanation_of(row: RowKey, found: RowEvidence, as_of: int | None = None) ->
 def _uncompared(row: RowKey, found: RowEvidence) -> str:
     if not found.compared:
         return "Not compared: this run did not compare the two sides"
+    if found.unread:
+        return "Not compared: a znode of this row could not be read"
     flag = row.entity.comparable_flag
     if flag is not None and any(side.get(flag) is False for side in found.now.values()):
         return "Not comparable: at least one side holds ciphertext"
@@ -136,6 +140,8 @@ def _zookeeper_side(row: RowKey, found: RowEvidence) -> Side:
     now = found.now.get("zookeeper")
     if found.mode == _KRAFT_ONLY:
         return Side("ZooKeeper", "not collected", "")
+    if now is None and found.unread:
+        return Side("ZooKeeper", "unknown", f"could not be read: {'; '.join(found.unread)}")
     if now is None:
         return Side("ZooKeeper", row_text(row, None), "")
     place = f"{visible(now['zk_path'] or '')}, written last by zxid {now['zk_mzxid']:#x} at {utc_time(now['zk_mtime'])}"
@@ -185,6 +191,8 @@ def _notes(row: RowKey, found: RowEvidence) -> list[str]:
         )
     elif found.mode != _KRAFT_ONLY:
         notes.append("ZooKeeper's transactions are listed from where the copied transaction logs begin.")
+    if found.now.get("zookeeper") is not None:
+        notes += [f"Not all of ZooKeeper's row could be read: {text}." for text in found.unread]
     if row.entity.name == "brokers" and found.writes:
         notes.append("A broker's znode disappears with its session. That is not a write, so it is not listed.")
     return notes
