@@ -19,11 +19,10 @@ from schemas.checks import KRAFT
 from schemas.entities import Entity
 from transforms.frames import columns_of, shaped
 from transforms.reconcile.compare.states import ComparisonRules, StateDifference, differing_states, state_differences
+from transforms.report.compared import WHOLE_LOG, unread_lines
 from transforms.report.printable import counted, key_text, value_text, visible
 from transforms.report.table import fitted
 
-# The log has no damage, and no record that is not known.
-_WHOLE_LOG = ("CAP-02", "CAP-12")
 _TOLD = ("entity", "key", "zk_row", "kraft_row")
 
 
@@ -61,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
         for past in (left, right):
             _check_log(past)
         sides = (("A", left, runs[0]), ("B", right, runs[1]))
-        unread = [f"{side}: {text}" for side, past, _ in sides for text in _unread(past)]
+        unread = [f"{side}: {text}" for side, past, _ in sides for text in unread_lines(past.report, WHOLE_LOG)]
         # A run that was named may be as old as it is.
         unnamed = [(side, past) for side, past, named in sides if named is None]
         old = [
@@ -102,15 +101,6 @@ def _check_log(past: PastRun) -> None:
         raise UsageError(
             f"run {past.run_id} of {past.cluster} has no metadata log, so there is no KRaft state to compare"
         )
-
-
-def _unread(past: PastRun) -> list[str]:
-    """What of the run's log was not read or understood: its state may lack rows, and two such states may look equal."""
-    checks = [each for each in past.report.checks if each.id in _WHOLE_LOG and each.verdict in ("fail", "unknown")]
-    return [
-        visible(f"Rows may be missing or wrong, {each.id}: {'; '.join(each.evidence[:1]) or each.title}", 400)
-        for each in checks
-    ]
 
 
 def _differing(left: PastRun, right: PastRun, rules: ComparisonRules) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
 from transforms.nearest import suggestion
 from transforms.reconcile.compare.divergences import first_of
-from transforms.report.compared import phase_of, was_compared
+from transforms.report.compared import WHOLE_LOG, WHOLE_TREE, phase_of, unread_lines, was_compared
 from transforms.report.divergence_table import COLUMNS, as_record, as_table
 from transforms.report.printable import counted
 
@@ -52,8 +52,9 @@ def execute(arguments: argparse.Namespace) -> int:
         first = _first(past, arguments)
     found, total = first.select(COLUMNS).to_dicts(), first["total"][0] if first.height else 0
     _print(past, arguments, found, total)
+    unread = unread_lines(past.report, (*WHOLE_LOG, *WHOLE_TREE)) if was_compared(past.report) else []
     # Readers of JSON need this as well.
-    for line in past.standing.lines(run.stale_after_hours):
+    for line in [*unread, *past.standing.lines(run.stale_after_hours)]:
         print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
     return OK
 

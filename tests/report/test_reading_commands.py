@@ -175,6 +175,33 @@ def test_states_of_which_not_all_was_read_are_not_equal(
     assert capsys.readouterr().out.splitlines()[3:] == ([f"A: {said}", f"B: {said}"] if code else [])
 
 
+@pytest.mark.parametrize(
+    ("check_id", "verdict", "told"),
+    [("CAP-07", "fail", True), ("CAP-02", "fail", True), ("CAP-20", "unknown", False), ("CAP-07", "pass", False)],
+)
+def test_a_difference_with_what_was_not_read_is_not_known(
+    check_id: str,
+    verdict: Any,
+    told: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check = CheckResult(check_id, verdict, 3, evidence=["/brokers/topics/wide: not authorised"])
+
+    def so_judged(*named: Any) -> PastRun:
+        past = past_run(*named)
+        others = [each for each in past.report.checks if each.id != check_id]
+        return replace(past, report=replace(past.report, checks=[*others, check]))
+
+    monkeypatch.setattr(diff, "past_run", so_judged)
+    assert main(["diff", "--warehouse", str(unpacked(NEWEST, tmp_path)), "--cluster", "migration"]) == OK
+    first, *others = capsys.readouterr().out.splitlines()
+    assert ": 0 differences between" in first
+    said = f"Rows may be missing or wrong, {check_id}: /brokers/topics/wide: not authorised, and 2 more"
+    assert (said in others) is told
+
+
 @pytest.mark.parametrize("hidden", ["gold", "gold/runs", "gold/runs/_delta_log"])
 def test_tables_that_may_not_be_read_are_not_empty(
     hidden: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from schemas.report import Report
+from collections.abc import Collection
+
+from schemas.report import CheckResult, Report
 from transforms.reconcile.judge import summary
+from transforms.report.printable import visible
 from transforms.report.words import PHASE_OF_STATE
 
 NOT_COMPARED = "not compared"
 UNCOMPARED = "The two sides could not be compared, so it is unknown whether they differ."
+# Checks that find what was not read or not understood: of the log, and of the tree. Rows may be missing then.
+WHOLE_LOG, WHOLE_TREE = ("CAP-02", "CAP-12"), ("CAP-07", "CAP-20")
 _PHASES = ("dual_write", "finalized")
+# Of records that this audit does not know, it is unknown what they change.
+_FOUND = {*(("fail", name) for name in (*WHOLE_LOG, *WHOLE_TREE)), ("unknown", "CAP-12")}
 _ONE_SIDE = ("kraft_only", "zookeeper_only")
 
 
@@ -26,6 +33,17 @@ def was_compared(report: Report) -> bool:
     # Reports of early releases have neither of these offsets: they compared wherever that is possible.
     early = report.migration.newest_zxid is None
     return early and report.mode not in _ONE_SIDE and phase_of(report) in _PHASES
+
+
+def unread_lines(report: Report, checks: Collection[str]) -> list[str]:
+    """A line for each of these checks that found something: two sides of which not all was read may look equal."""
+    found = [each for each in report.checks if each.id in checks and (each.verdict, each.id) in _FOUND]
+    return [visible(f"Rows may be missing or wrong, {each.id}: {_evidence(each)}", 400) for each in found]
+
+
+def _evidence(check: CheckResult) -> str:
+    more = f", and {check.violations - 1:,} more" if check.violations > 1 else ""
+    return f"{check.evidence[0]}{more}" if check.evidence else check.title
 
 
 def counts_of(report: Report) -> tuple[int | None, int | None]:
