@@ -127,3 +127,11 @@ def test_what_is_offered_to_type_is_read_as_the_same_row(case: tuple[str, dict[s
     row = RowKey(EXPLAINED[entity], key)
     assert parse_key(entity, row.typed).key == key
     assert parse_key(entity, row.report).key == key
+
+
+def test_every_id_that_kafka_takes_can_be_typed() -> None:
+    assert parse_key("brokers", "2147483647").key == {"broker_id": 2147483647}
+    assert RowKey(EXPLAINED["controllers"], {"controller_id": 2147483647}).typed == "2147483647"
+    for text in ("2147483648", "9" * 5000):
+        with pytest.raises(KeyFormError):
+            parse_key("brokers", text)

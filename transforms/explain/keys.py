@@ -20,6 +20,7 @@ from transforms.report.printable import key_text
 
 # The migration's own state has no key; the report shows its history.
 EXPLAINED: Mapping[str, Entity] = {entity.name: entity for entity in ENTITIES if entity is not MIGRATION}
+_LARGEST, _DIGITS = 2**31 - 1, 10
 _QUOTA_TYPES = ("client-id", "ip", "user")
 
 FORMS: Mapping[str, str] = {
@@ -186,7 +187,8 @@ def _number(name: str) -> Callable[[str], dict[str, Any] | None]:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 9
+    # Beyond 32 bits no id is one; of longer texts Python makes no number at all.
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) <= _LARGEST
 
 
 _READERS: Mapping[str, Callable[[str], dict[str, Any] | None]] = {
