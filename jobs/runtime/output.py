@@ -19,7 +19,8 @@ def terminal_width() -> int | None:
     """Columns of the terminal that shows standard output; None where it goes elsewhere, and lines may be as long as they are."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None
-    except OSError:
+    except (OSError, AttributeError):
+        # A process that was started with a closed output has none.
         return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -224,3 +226,12 @@ def test_tables_that_may_not_be_read_are_not_empty(
     assert main(["history", "--conf", str(tmp_path / "conf.yml")]) == CRASH
     said = capsys.readouterr().err
     assert said.startswith("kraft-audit: table gold.runs can't be read: Permission denied: ")
+
+
+def test_without_an_output_a_command_has_its_exit_code(tmp_path: Path) -> None:
+    """As of a job whose output is closed: `gates` ended with 1, as if the program were broken."""
+    asked = ["gates", "--warehouse", str(unpacked(NEWEST, tmp_path)), "--cluster", "kraft", "--gate", "upgrade"]
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "jobs.cli", *asked]
+    made = subprocess.run(shell, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE, text=True, check=False)
+    assert (made.returncode, made.stderr.partition(":")[0]) == (20, "kraft-audit")
+    assert "gate upgrade is closed" in made.stderr
