@@ -61,7 +61,7 @@ KAFKA_TOOLS: dict[str, set[str]] = {
 # What follows an option or stands for a value: brokers, topics, files and numbers.
 _VALUE = re.compile(r"^([A-Z/0-9….\[{<]|users$|brokers$|topics$|preferred$|unclean$|client-metrics$)")
 # Dotted names that are neither settings nor tables: files, and a key of such a file.
-_OTHER_NAMES = {"meta.properties", "bootstrap.checkpoint", "directory.id"}
+_OTHER_NAMES = {"meta.properties", "bootstrap.checkpoint", "cluster.id", "directory.id"}
 _DOTTED = re.compile(r"(?<![\w./*`-])`?([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+)\b(?![(/])")
 
 

@@ -276,7 +276,7 @@ def _has_leftover(report: Report) -> bool:
 def _is_claimed(report: Report) -> bool:
     """True while a controller holds ZooKeeper and no load has ended: the brokers have no controller meanwhile."""
     unended = any(check.id == "START-22" and check.verdict == "unknown" for check in report.checks)
-    return unended and phase_of(report) == "waiting"
+    return unended and phase_of(report) == "waiting" and not _repeated_load(report)
 
 
 def is_log_unusable(report: Report) -> bool:
