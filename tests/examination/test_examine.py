@@ -111,13 +111,19 @@ def judged(check_id: str, files: Files, outcome: Outcome) -> CheckResult:
     return result
 
 
-def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path) -> None:
-    """A controller that starts with it cuts its log off there (`LogLoader.recoverLog`) and loses records that it has acknowledged."""
+def unread_segment(tmp_path: Path) -> tuple[Path, int, Path]:
+    """A capture's folder to change, with a controller that its log is not read from, and that one's segment."""
     folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
     plan = Files(folder).found.plan
     assert plan is not None
     other = next(node for node in (3000, 3001, 3002) if node != plan.leading.controller_id)
     segment = folder / "kraft" / str(other) / "__cluster_metadata-0" / "00000000000000000000.log"
+    return folder, other, segment
+
+
+def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path) -> None:
+    """A controller that starts with it cuts its log off there (`LogLoader.recoverLog`) and loses records that it has acknowledged."""
+    folder, other, segment = unread_segment(tmp_path)
     content = bytearray(segment.read_bytes())
     content[9_000] ^= 0xFF
     segment.write_bytes(bytes(content))
@@ -131,11 +137,7 @@ def test_damage_in_a_copy_that_the_log_is_not_read_from_is_damage(tmp_path: Path
 
 def test_a_batch_that_a_copy_lacks_is_damage_though_the_log_is_not_read_from_it(tmp_path: Path) -> None:
     """Between two intact batches of one segment, where each checksum is right. A controller that starts with it notices nothing."""
-    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
-    plan = Files(folder).found.plan
-    assert plan is not None
-    other = next(node for node in (3000, 3001, 3002) if node != plan.leading.controller_id)
-    segment = folder / "kraft" / str(other) / "__cluster_metadata-0" / "00000000000000000000.log"
+    folder, other, segment = unread_segment(tmp_path)
     content = segment.read_bytes()
     batches = [frame for frame in frames(content) if isinstance(frame, BatchHeader)]
     lost = batches[len(batches) // 2]

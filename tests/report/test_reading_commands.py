@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -151,6 +152,17 @@ def test_what_is_compared_or_shown_of_all_runs_may_be_old(tmp_path: Path, capsys
     assert capsys.readouterr().out.splitlines()[-1].startswith("Nothing newer is known: run 20261125T192141Z-79d1ea ")
 
 
+def judged_so(check: CheckResult) -> Callable[..., PastRun]:
+    """What finds a past run, with this result of its check in the report."""
+
+    def found(*named: Any) -> PastRun:
+        past = past_run(*named)
+        others = [each for each in past.report.checks if each.id != check.id]
+        return replace(past, report=replace(past.report, checks=[*others, check]))
+
+    return found
+
+
 @pytest.mark.parametrize(
     ("check_id", "verdict", "code"), [("CAP-02", "fail", 10), ("CAP-12", "unknown", 10), ("CAP-12", "pass", 0)]
 )
@@ -163,13 +175,7 @@ def test_states_of_which_not_all_was_read_are_not_equal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     check = CheckResult(check_id, verdict, 1, evidence=["1 record of type 99"])
-
-    def so_judged(*named: Any) -> PastRun:
-        past = past_run(*named)
-        others = [each for each in past.report.checks if each.id != check_id]
-        return replace(past, report=replace(past.report, checks=[*others, check]))
-
-    monkeypatch.setattr(compare, "past_run", so_judged)
+    monkeypatch.setattr(compare, "past_run", judged_so(check))
     runs = [word for _ in range(2) for word in ("--run", "20261125T192141Z-79d1ea")]
     place = ["--warehouse", str(unpacked(NEWEST, tmp_path)), "--cluster", "kraft"]
     assert main(["compare", *place, *runs]) == code
@@ -190,13 +196,7 @@ def test_a_difference_with_what_was_not_read_is_not_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     check = CheckResult(check_id, verdict, 3, evidence=["/brokers/topics/wide: not authorised"])
-
-    def so_judged(*named: Any) -> PastRun:
-        past = past_run(*named)
-        others = [each for each in past.report.checks if each.id != check_id]
-        return replace(past, report=replace(past.report, checks=[*others, check]))
-
-    monkeypatch.setattr(diff, "past_run", so_judged)
+    monkeypatch.setattr(diff, "past_run", judged_so(check))
     assert main(["diff", "--warehouse", str(unpacked(NEWEST, tmp_path)), "--cluster", "migration"]) == OK
     first, *others = capsys.readouterr().out.splitlines()
     assert ": 0 differences between" in first

@@ -12,8 +12,6 @@ from pathlib import Path
 
 PROOF_FILE = "fetched.json"
 _FORMAT = 1
-
-
 # A follower's fetch waits for half a second at most, and after controller.quorum.fetch.timeout.ms, two seconds, it looks for a leader.
 SILENT_MS = 10_000
 

@@ -39,8 +39,8 @@ class SegmentScan:
     """Facts of one segment. Offsets are None when it holds no intact batch; `next_offset` is exclusive.
 
     `intact_bytes` are those of intact batches, `torn_bytes` follow the last of them; they are `in_order` if offsets are consecutive and
-    epochs never fall; `voters` are those of the newest KRaftVoters in
-    the segment, `elected_by` those of the newest LeaderChange; `largest_batch` is in bytes.
+    epochs never fall; `voters` are those of the newest KRaftVoters in the segment, `elected_by` those
+    of the newest LeaderChange; `largest_batch` is in bytes.
     """
 
     size: int

@@ -193,14 +193,22 @@ def written_by_kraft(there: WrittenAt, context: Context) -> bool:
     return there.mzxid >= context.known_from and there.mzxid not in context.foreign_zxids
 
 
-def taken(sentence: str, row: DifferingRow, context: Context) -> str | None:
-    """`sentence`, and by which write a KRaft controller took the row from ZooKeeper after mirroring it; None if the logs show none.
+def taken_by(row: DifferingRow, context: Context) -> WrittenAt | None:
+    """The write with which a KRaft controller took the row from ZooKeeper after mirroring it; None if the logs show none.
 
     That controller does not have the row itself: a node that starts can lose a credential (`ScramDelta.apply`, S§12.2).
     """
     places = homes(row.entity.name, row.key)
     there = context.homes.written.get(places[-1]) if places else None
     if there is None or not written_by_kraft(there, context) or not context.clocks.after(there.mtime, row.kraft_time):
+        return None
+    return there
+
+
+def taken(sentence: str, row: DifferingRow, context: Context) -> str | None:
+    """`sentence`, and which write `taken_by` has found; None if it has found none."""
+    there = taken_by(row, context)
+    if there is None:
         return None
     return f"{sentence}: the KRaft controller itself wrote {there.path} without it in transaction {hexadecimal(there.mzxid)}"
 
