@@ -145,6 +145,14 @@ DEFECTS: tuple[KnownDefect, ...] = (
         rows=(RowTrace("topics", ("pending_delete",)),),
     ),
     KnownDefect(
+        "KAFKA-15825",
+        "the full sync after the load can copy an empty state",
+        "Topics, configurations, quotas and ACLs are deleted from ZooKeeper while brokers still run in ZooKeeper mode.",
+        "3.5.0",
+        ("3.6.1", "3.7.0"),
+        rows=(RowTrace("topics", kind="kraft_only"),),
+    ),
+    KnownDefect(
         "KAFKA-15689", "a state change is logged too late", "Only a log line.", "3.4.0", ("3.7.0",), harms=False
     ),
     KnownDefect(
@@ -176,6 +184,13 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "3.4.0",
         _3_7,
         checks=("DUR-03",),
+    ),
+    KnownDefect(
+        "KAFKA-16180",
+        "a broker in ZooKeeper mode can fail a full update of its metadata",
+        "It keeps an old view of the topics; the metadata do not show it.",
+        "3.6.1",
+        _3_7,
     ),
     KnownDefect(
         "PR 15327",
@@ -237,6 +252,13 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "3.4.0",
         ("3.7.1", "3.8.0"),
         checks=("DUR-04",),
+    ),
+    KnownDefect(
+        "KAFKA-16463",
+        "brokers keep the metadata log of a migration that was rolled back",
+        "In the next migration they do not follow the new controllers until the folder is deleted.",
+        "3.4.0",
+        ("3.7.1", "3.8.0"),
     ),
     KnownDefect(
         "KAFKA-16667",

@@ -47,6 +47,9 @@ def row(entity: str, class_: str, kind: str, /, *, explanation: str = "", **key:
         ("KAFKA-14801", ["3.4.0", "3.4.1"], ["3.5.0", "3.9.1"]),
         ("KAFKA-15098", ["3.5.0"], ["3.4.1", "3.5.1", "3.6.0"]),
         ("KAFKA-15552", ["3.4.1", "3.5.1", "3.6.0"], ["3.5.2", "3.6.1", "3.7.0", "3.9.1"]),
+        ("KAFKA-15825", ["3.5.0", "3.5.2", "3.6.0"], ["3.4.1", "3.6.1", "3.7.0"]),
+        ("KAFKA-16180", ["3.6.1"], ["3.6.0", "3.6.2", "3.7.0"]),
+        ("KAFKA-16463", ["3.4.1", "3.6.2", "3.7.0"], ["3.7.1", "3.8.0"]),
         ("KAFKA-16222", ["3.5.2", "3.6.1", "3.7.0"], ["3.6.2", "3.7.1", "3.8.0", "3.9.0"]),
         ("KAFKA-16171", ["3.5.2", "3.6.1"], ["3.6.2", "3.7.0", "3.7.2"]),
         ("PR 15327", ["3.5.2", "3.6.1"], ["3.4.1", "3.6.2", "3.7.0"]),
@@ -109,6 +112,14 @@ def test_traces_that_the_list_may_lack_are_not_said_to_be_absent() -> None:
     assert text not in by_name(whole)["latent A"].detail
     assert text in by_name(cut)["latent A"].detail
     assert text not in by_name(cut)["KAFKA-19480"].detail, "it leaves no such row"
+
+
+def test_topics_that_a_sync_of_an_empty_state_deleted_are_its_trace() -> None:
+    deleted = row("topics", "lost_write", "kraft_only", topic="orders")
+    stayed = row("topics", "lost_write", "zk_only", topic="orders")
+    for version, lost, found in (("3.5.2", deleted, True), ("3.5.2", stayed, False), ("3.6.1", deleted, False)):
+        told = by_name(replace(MIGRATING, kafka_version=version, defect_rows=(lost,)))
+        assert told["KAFKA-15825"].evidence is found
 
 
 def test_a_removed_user_quota_is_not() -> None:

@@ -34,11 +34,13 @@ EXPOSED: dict[str, set[str]] = {
     "KAFKA-15374": set(),  # 3.5.0 and 3.5.1
     "KAFKA-15552": {V3_4_1},
     "KAFKA-15605": {V3_4_1},
+    "KAFKA-15825": set(),  # 3.5 and 3.6.0
     "KAFKA-15689": {V3_4_1},
     "KAFKA-15704": {V3_4_1},
     "KAFKA-16007": {V3_4_1},
     "KAFKA-16120": {V3_4_1},
     "KAFKA-16171": {V3_4_1},
+    "KAFKA-16180": set(),  # 3.6.1 alone
     "PR 15327": set(),  # 3.5 to 3.6.1
     "KAFKA-16222": {V3_4_1},  # 3.7.1 repairs it
     "KAFKA-16411": {V3_4_1},
@@ -47,6 +49,7 @@ EXPOSED: dict[str, set[str]] = {
     "KAFKA-16206": {V3_4_1, V3_7_2},  # 3.8.0 repairs it, no 3.7
     "KAFKA-16539": {V3_4_1},
     "KAFKA-16563": {V3_4_1},
+    "KAFKA-16463": {V3_4_1},
     "KAFKA-16667": {V3_4_1, V3_7_2, V3_8_1},  # 3.9.0 repairs it
     "KAFKA-17457": {V3_4_1},  # 3.7.2 and 3.8.1 repair it
     "KAFKA-17506": {V3_4_1},
