@@ -150,7 +150,8 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "Topics, configurations, quotas and ACLs are deleted from ZooKeeper while brokers still run in ZooKeeper mode.",
         "3.5.0",
         ("3.6.1", "3.7.0"),
-        rows=(RowTrace("topics", kind="kraft_only"),),
+        # Without transaction logs, nobody can tell who deleted them.
+        rows=(RowTrace("topics", ("lost_write", "foreign_write"), kind="kraft_only"),),
     ),
     KnownDefect(
         "KAFKA-15689", "a state change is logged too late", "Only a log line.", "3.4.0", ("3.7.0",), harms=False

@@ -116,8 +116,10 @@ def test_traces_that_the_list_may_lack_are_not_said_to_be_absent() -> None:
 
 def test_topics_that_a_sync_of_an_empty_state_deleted_are_its_trace() -> None:
     deleted = row("topics", "lost_write", "kraft_only", topic="orders")
-    stayed = row("topics", "lost_write", "zk_only", topic="orders")
-    for version, lost, found in (("3.5.2", deleted, True), ("3.5.2", stayed, False), ("3.6.1", deleted, False)):
+    by_somebody = replace(deleted, class_="foreign_write")
+    stayed = replace(deleted, kind="zk_only")
+    of_3_5 = [("3.5.2", deleted, True), ("3.5.2", by_somebody, True), ("3.5.2", stayed, False)]
+    for version, lost, found in (*of_3_5, ("3.6.1", deleted, False)):
         told = by_name(replace(MIGRATING, kafka_version=version, defect_rows=(lost,)))
         assert told["KAFKA-15825"].evidence is found
 
