@@ -22,6 +22,7 @@ from transforms.reconcile.compare.comparison import Answers, Compared, Inputs, c
 from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.difference import Ends
 from transforms.reconcile.compare.divergences import FOLLOWED, listed
+from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.reconcile.judge.evidence import with_differences
 from transforms.reconcile.judge.facts import Sample
@@ -298,6 +299,33 @@ def test_what_went_with_a_folder_that_held_rows_of_the_load_has_one_story(folder
     of_acls = found.filter(pl.col("entity") == "acls")["explanation"]
     assert of_acls.len() == 2
     assert of_acls.str.contains(f"removed {folder}, which was there at the load", literal=True).all()
+
+
+@pytest.mark.parametrize(
+    ("release", "left", "load_claim", "class_"),
+    [
+        ("3.5.2", [], 400, "lost_write"),
+        ("3.5", [], 400, "lost_write"),
+        ("3.5.2", [{"path": "/brokers/topics/made-since", "czxid": 450, "ctime": LOADED_AT + 1}], 400, "lost_write"),
+        ("3.5.2", [{"path": "/brokers/topics/loaded", "czxid": 399, "ctime": LOADED_AT - 1}], 400, "foreign_write"),
+        ("3.5.2", [{"path": "/brokers/topics/loaded", "czxid": 399, "ctime": LOADED_AT - 1}], None, "foreign_write"),
+        ("3.6.1", [], 400, "foreign_write"),
+        ("3.9.1", [], 400, "foreign_write"),
+    ],
+)
+def test_only_a_full_sync_of_an_empty_state_deletes_all_topics_of_a_load(
+    release: str, left: list[dict[str, Any]], load_claim: int | None, class_: str
+) -> None:
+    """KAFKA-15825: `SyncKRaftMetadataEvent` of 3.5.0 to 3.6.0 does not look whether its image has the load."""
+    loaded = {**IN_KRAFT, "kraft_offset": 5, "kraft_created_offset": 5}
+    rows = tables(topics=[kraft(topic=name, topic_id=name, **loaded) for name in ("a", "b")])
+    over = {"path": "/brokers/topics", "czxid": 2, "mzxid": 2, "pzxid": 500, "cversion": 5, "num_children": len(left)}
+    tree = frame([over, *left], ZNODES.schema)
+    inputs = Inputs(rows, versions(), tree, FIRST, lambda keys: versions())
+    context = replace(CONTEXT, load=(1, 9), load_claim=load_claim, limits=limits(release))
+    found = compare(inputs, context, Ends(110, 110), "r", 10).rows
+    assert found["class"].to_list() == [class_, class_]
+    assert found["explanation"].str.contains("KAFKA-15825").all() is (class_ == "lost_write")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from transforms.reconcile.compare.difference import (
     without_moved,
 )
 from transforms.reconcile.compare.divergences import divergences, followed, listed
+from transforms.reconcile.compare.home import parent
 from transforms.reconcile.compare.places import Doubtful, doubtful, look_up
 from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, counted_matches, marked
 from transforms.reconcile.compare.writers import removed_whole
@@ -28,6 +29,7 @@ from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES
 # The known history of rows up to `/migration`'s offset (inclusive) in all their lives: from their (entity, canonical key) to
 # ROW_VERSION_COLUMNS rows, one for each record on a row.
 VersionsOf = Callable[[Collection[tuple[str, str]]], pl.DataFrame]
+_TOPICS = "/brokers/topics"
 # Rows by the name of the answer, as JSON can spell them: what `transforms.report.comparison` makes a report's lists of.
 Answers = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -106,11 +108,29 @@ def _unread(znodes: pl.DataFrame) -> frozenset[str]:
 
 def _looked_up(lost: Doubtful, context: Context, znodes: pl.DataFrame) -> Context:
     homes = look_up(znodes, lost.places, context.migration_mzxid) if lost.places else context.homes
-    looked = replace(context, homes=homes, after_load=_after_load(znodes, context))
+    looked = replace(
+        context, homes=homes, after_load=_after_load(znodes, context), emptied=_emptied(lost, znodes, context)
+    )
     removed = (removed_whole(place, made, looked) for place, made in lost.made.items())
     return replace(
         looked, foreign_paths=context.foreign_paths | lost.rewritten, removed=frozenset(filter(None, removed))
     )
+
+
+def _emptied(lost: Doubtful, znodes: pl.DataFrame, context: Context) -> bool:
+    """Whether the first full sync may have deleted what was loaded: it deletes all topics or none (`KRaftMigrationZkWriter`)."""
+    if not context.limits.empties or context.load is None:
+        return False
+    begin, end = context.load
+    topics = [made for place, made in lost.made.items() if parent(place) == _TOPICS and begin <= made <= end]
+    return bool(topics) and znodes.filter(pl.col("path").str.starts_with(f"{_TOPICS}/") & _loaded(context)).is_empty()
+
+
+def _loaded(context: Context) -> pl.Expr:
+    """Znodes that were there when the load read them."""
+    if context.load_claim is not None:
+        return pl.col("czxid") < context.load_claim
+    return pl.col("ctime") < (context.load_time_ms or 0) + context.clocks.ahead_ms
 
 
 def _after_load(znodes: pl.DataFrame, context: Context) -> int | None:

@@ -79,6 +79,7 @@ class Context:
 
     `after_load` is a transaction after the load, if the claim before it is not known any more (`load_claim`).
     `removed` are znodes that somebody removed with all that was below them: of topics, and folders that Kafka never removes.
+    `emptied` is true when none of the topics that the load read is left, in a release whose own full sync may have deleted them.
     `unread` are znodes that could not be read (CAP-07): what they and those below them hold is unknown.
     `load` are the first and last offset of the load, `load_claim` the claim before it if none came since.
     `history_from` is the offset from which on the log is complete (None: unknown). `transactions_known` is true when
@@ -97,6 +98,7 @@ class Context:
     foreign_zxids: frozenset[int] = frozenset()
     foreign_paths: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
+    emptied: bool = False
     unread: frozenset[str] = frozenset()
     claim_zxid: int | None = None
     limits: Limits = field(default_factory=Limits)

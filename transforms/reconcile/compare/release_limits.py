@@ -17,6 +17,7 @@ _UNMIGRATED_IN_3_4 = {
 _TOKENS = {"delegation_tokens": "Kafka before 3.6 does not migrate delegation tokens"}
 _NAMES = "KAFKA-16222"
 _ACLS = "PR 15327"
+_EMPTIES = "KAFKA-15825"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Limits:
 
     `mirrors_all` is false in 3.4, which mirrors new topics, partition states, configurations, quotas and producer ids only;
     `offset_moves` is false there too: `/migration` keeps the load's offset forever. `drops_acls`: deleting one ACL of a
-    resource may take away others of it in ZooKeeper.
+    resource may take away others of it in ZooKeeper. `empties`: the full sync after the load may delete all that was loaded.
     """
 
     unmigrated: Mapping[str, str] = field(default_factory=dict)
@@ -33,6 +34,7 @@ class Limits:
     mirrors_all: bool = True
     offset_moves: bool = True
     drops_acls: bool = True
+    empties: bool = True
 
     def unmirrored(self, row: DifferingRow, column: str | None) -> str | None:
         """Why the release never writes this change to ZooKeeper; None when it does. `column` is None for a whole row."""
@@ -55,6 +57,7 @@ def limits(kafka_version: str | None) -> Limits:
         unmigrated=unmigrated,
         mangles_names=_may_have(_NAMES, kafka_version),
         drops_acls=_may_have(_ACLS, kafka_version),
+        empties=_may_have(_EMPTIES, kafka_version),
         mirrors_all=not early,
         offset_moves=not early,
     )

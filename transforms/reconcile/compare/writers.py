@@ -56,9 +56,7 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
     if not _untouched(row) and not (column is None and _never_removed(row)):
         return None
     dropped_by_kafka = row.entity.name == "acls" and context.limits.drops_acls and place in context.homes.written
-    # The transaction logs have every write since the load, and no other writer made this one.
-    by_kraft = context.transactions_known and context.load_claim is not None
-    if dropped_by_kafka or by_kraft:
+    if dropped_by_kafka or _kraft_may_remove(context):
         return None
     since = "has not changed it since" if _untouched(row) else "changed it since and never removed it"
     return classes.FOREIGN_WRITE, (
@@ -103,8 +101,16 @@ def removed_whole(place: str, made: int, context: Context) -> str | None:
         return None
     if context.load is None or not context.load[0] <= made <= context.load[1] or not context.homes.looked_up:
         return None
-    by_kraft = context.transactions_known and context.load_claim is not None
-    return None if by_kraft or _never_there(place, context) else context.homes.gone.get(place, place)
+    return None if _kraft_may_remove(context) or _never_there(place, context) else context.homes.gone.get(place, place)
+
+
+def _kraft_may_remove(context: Context) -> bool:
+    """Whether KRaft itself may have removed what it loaded.
+
+    Transaction logs that have every write since the load, and no other writer's, say so; and KAFKA-15825 is possible where no topic of
+    the load is left.
+    """
+    return context.emptied or (context.transactions_known and context.load_claim is not None)
 
 
 def lost(sentence: str, row: DifferingRow, column: str | None, context: Context) -> str:
@@ -122,7 +128,10 @@ def lost(sentence: str, row: DifferingRow, column: str | None, context: Context)
         return sentence
     if _nothing_removed(place, context):
         return f"{sentence}; nothing was ever removed from {context.homes.over(place)}: it was never written"
-    return f"{sentence}; lost, or removed by hand: {_WOULD_TELL}"
+    how = (
+        "removed by the full sync after the load (KAFKA-15825)" if context.emptied and _loaded(row, context) else "lost"
+    )
+    return f"{sentence}; {how}, or removed by hand: {_WOULD_TELL}"
 
 
 def lost_from(row: DifferingRow, column: str | None) -> int | None:
