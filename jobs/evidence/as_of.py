@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from jobs.evidence import missing
-from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
+from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, gathered, of_logs
 from jobs.evidence.past_facts import past_facts
 from jobs.evidence.past_run import PastRun
 from jobs.exit import AuditError, UsageError
@@ -50,7 +50,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     source = Source(past.spark, past.in_workers, {past.cluster: past.walks})
     logs = of_logs(as_they_are(kraft.records))
     feeds = [source.clusters(), *source.trees(), *source.barriers([past.cluster] if folder else ()), *logs]
-    return in_order(feeds, 1).mapInArrow(each_cluster(_pass(task)), _LOCATED)
+    return gathered(feeds, 1).mapInArrow(each_cluster(_pass(task)), _LOCATED)
 
 
 def first_as_of(past: PastRun, offset: int, where: Mapping[str, str], limit: int) -> pl.DataFrame:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
 from tempfile import SpooledTemporaryFile
 from threading import Lock
 from types import TracebackType
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,7 @@ from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.units import UnitKind, batches_of, feed_row, packed, packed_records
 
-# Of one cluster; more goes to the disk that Spark's workers use.
+# Of one task; more goes to the disk that Spark's workers use.
 _IN_MEMORY_BYTES = 256 * 1024 * 1024
 # One task per cluster, up to this number.
 _TASKS = 32
@@ -83,27 +83,33 @@ def of_logs(records: WorkerRows) -> list[DataFrame]:
     return [records.then(packed_records, FEED).rows]
 
 
-def in_order(feeds: Iterable[DataFrame], clusters: int) -> DataFrame:
-    """The input of the passes over this number of `clusters`: each cluster's rows in the order in which they are read."""
+def gathered(feeds: Iterable[DataFrame], clusters: int) -> DataFrame:
+    """The input of the passes over this number of `clusters`: all rows of a cluster in one task, in any order.
+
+    Each pass puts them in order where it spools them: sorted by Spark they would be in Java's memory, all of a large cluster's at a time.
+    """
     tasks = max(1, min(clusters, _TASKS))
-    whole = reduce(DataFrame.unionAll, feeds)
-    return whole.repartition(tasks, CLUSTER).sortWithinPartitions(CLUSTER, "kind", "place")
+    return reduce(DataFrame.unionAll, feeds).repartition(tasks, CLUSTER)
 
 
-class SpooledFeed:
-    """The payloads of one cluster by kind, to be read again: what seems lost is looked for in the whole log a second time."""
+class Spool:
+    """Payloads of one task's clusters: rows of `schemas.examined.FEED` in any order."""
 
-    def __init__(self, payloads: Iterable[tuple[int, pa.Buffer]]) -> None:
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed with the feed
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed with the spool
         self._reading = Lock()
-        self._places: dict[int, list[tuple[int, int]]] = {}
+        self._pieces: dict[str, dict[int, list[_Piece]]] = {}
         position = 0
-        for kind, payload in payloads:
-            self._file.write(payload)
-            self._places.setdefault(kind, []).append((position, payload.size))
-            position += payload.size
+        for batch in batches:
+            columns = (batch[name].to_pylist() for name in (CLUSTER, "kind", "place"))
+            # A payload stays where Arrow has it until it is written.
+            for (cluster, kind, place), payload in zip(zip(*columns, strict=True), batch["payload"], strict=True):
+                written = self._file.write(payload.as_buffer())
+                of_cluster = self._pieces.setdefault(cluster, {})
+                of_cluster.setdefault(kind, []).append(_Piece(place, position, written))
+                position += written
 
-    def __enter__(self) -> SpooledFeed:
+    def __enter__(self) -> Spool:
         return self
 
     def __exit__(
@@ -111,40 +117,53 @@ class SpooledFeed:
     ) -> None:
         self._file.close()
 
-    def _payloads(self, kind: int) -> Iterator[bytes]:
-        for position, size in self._places.get(kind, ()):
-            # Several threads of a pass may read at the same time.
-            with self._reading:
-                self._file.seek(position)
-                payload = self._file.read(size)
-            yield payload
+    @property
+    def clusters(self) -> list[str]:
+        """The clusters that have rows, by name."""
+        return sorted(self._pieces)
+
+    def feed(self, cluster: str) -> SpooledFeed:
+        """What a cluster's pass is fed."""
+        return SpooledFeed(self, {kind: sorted(pieces) for kind, pieces in self._pieces[cluster].items()})
+
+    def payload(self, piece: _Piece) -> bytes:
+        """The bytes of a piece. Several threads of a pass may read at the same time."""
+        with self._reading:
+            self._file.seek(piece.position)
+            return self._file.read(piece.size)
+
+
+class _Piece(NamedTuple):
+    """Where a payload comes among those of its kind, and where it is in the spool: pieces of one place keep the order they came in."""
+
+    place: int
+    position: int
+    size: int
+
+
+@dataclass(frozen=True)
+class SpooledFeed:
+    """The payloads of one cluster by kind, to be read again: what seems lost is looked for in the whole log a second time."""
+
+    spool: Spool
+    pieces: Mapping[int, Sequence[_Piece]]
 
     def batches(self, kind: int) -> Iterator[pa.RecordBatch]:
         """The rows of a kind, in order."""
-        for payload in self._payloads(kind):
-            yield from batches_of(payload)
+        for piece in self.pieces.get(kind, ()):
+            yield from batches_of(self.spool.payload(piece))
 
     def bytes_of(self, kind: int) -> bytes | None:
         """The bytes that an earlier run has kept; None without any."""
-        return b"".join(self._payloads(kind)) if kind in self._places else None
+        return b"".join(map(self.spool.payload, self.pieces[kind])) if kind in self.pieces else None
 
 
 def each_cluster(examine: Pass) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What runs a pass for each cluster of a feed in order, for `DataFrame.mapInArrow`."""
+    """What runs a pass for each cluster of the rows of a task, by their names, for `DataFrame.mapInArrow`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for cluster, rows in groupby(_rows(batches), lambda row: row[0]):
-            with SpooledFeed((kind, payload) for _, kind, payload in rows) as feed:
-                yield from examine(cluster, feed)
+        with Spool(batches) as spool:
+            for cluster in spool.clusters:
+                yield from examine(cluster, spool.feed(cluster))
 
     return run
-
-
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, pa.Buffer]]:
-    """Rows of a feed, whose payloads stay where Arrow has them."""
-    for batch in batches:
-        payloads = batch["payload"]
-        for place, (cluster, kind) in enumerate(
-            zip(batch[CLUSTER].to_pylist(), batch["kind"].to_pylist(), strict=True)
-        ):
-            yield cluster, kind, payloads[place].as_buffer()

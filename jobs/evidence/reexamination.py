@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
+from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, gathered, of_logs
 from jobs.evidence.kept_state import kept_by
 from jobs.evidence.opening import spark_tables
 from jobs.evidence.past_facts import past_facts
@@ -80,7 +80,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         ),
         _sums(past).mapInArrow(packed(DAYS_KIND), FEED),
     ]
-    rows = in_order(feeds, 1).mapInArrow(each_cluster(_pass(again)), _TOLD).collect()
+    rows = gathered(feeds, 1).mapInArrow(each_cluster(_pass(again)), _TOLD).collect()
     return [row.asDict() for row in rows] + _judged(past, shown)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs import out_of_memory
-from jobs.evidence.feed import Source, each_cluster, in_order, of_logs
+from jobs.evidence.feed import Source, each_cluster, gathered, of_logs
 from jobs.evidence.past_records import whole_log
 from jobs.exit import AuditError, for_people
 from jobs.run import kept
@@ -133,7 +133,7 @@ def _may_be_one_clusters(error: Exception) -> bool:
 
 
 def _store_at_once(run: Run, tasks: Mapping[str, ClusterTask], logs: list[DataFrame], series: str) -> None:
-    feed = in_order([*_feeds(run, tasks), *logs], len(tasks))
+    feed = gathered([*_feeds(run, tasks), *logs], len(tasks))
     new_files = run.warehouse.new_files(TABLES)
     examine = each_cluster(passing(run.run_id, dict(tasks), new_files))
     try:

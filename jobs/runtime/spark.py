@@ -51,11 +51,12 @@ COMMON_SETTINGS: dict[str, str] = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Spark measures a batch of rows for Python again with every row that it adds, unless batches are limited by their rows
-    # alone: a quarter of the way of a million rows there. With so many a row may have 128 KiB, on average of a batch; a tree
-    # whose znodes could have more is refused where it is read (`transforms.zookeeper.storage.limits`).
+    # Rows for Python come in batches that both limits end. What is packed for a pass is a few rows of megabytes: without a limit of
+    # bytes all of a large cluster's would be one batch, whose memory doubles in Java as it grows. Where only the rows can be limited,
+    # a row may have 128 KiB on average: a tree whose znodes could have more is refused where it is read
+    # (`transforms.zookeeper.storage.limits`).
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -64,7 +65,11 @@ NEEDED_SETTINGS: dict[str, str] = {"spark.sql.session.timeZone": "UTC"}
 # It gets these too where its owner allows that; serverless compute does not, and goes without.
 WANTED_SETTINGS: dict[str, str] = PARQUET_SETTINGS | {
     name: COMMON_SETTINGS[name]
-    for name in ("spark.sql.variable.substitute", "spark.sql.execution.arrow.maxRecordsPerBatch")
+    for name in (
+        "spark.sql.variable.substitute",
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+        "spark.sql.execution.arrow.maxBytesPerBatch",
+    )
 }
 ONE_MACHINE_SETTINGS: dict[str, str] = {
     "spark.ui.enabled": "false",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.evidence.feed import SpooledFeed
+from jobs.evidence.feed import Spool, SpooledFeed
 from jobs.runtime.workers import with_columns
 from jobs.sources.kraft.log import read_records
 from jobs.sources.zookeeper.dump import read_dump
@@ -25,7 +26,7 @@ from transforms.kraft.coverage import planned_log
 from transforms.kraft.side import LogKept, kraft_side, milestones
 from transforms.reconcile.judge.given import Given
 from transforms.secrets import Fingerprinter
-from transforms.units import UnitKind, batches_of, packed_records, stream
+from transforms.units import UnitKind, batches_of, feed_row, packed_records, stream
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.routes import MIGRATION_PATHS
 from transforms.zookeeper.read.state import cluster_state
@@ -168,9 +169,17 @@ class Files:
         return examined(replace(self.asked(run_id), **asked), self.payloads())
 
 
+@contextmanager
+def spooled(payloads: Payloads) -> Iterator[SpooledFeed]:
+    """The feed of one cluster, in the order of the payloads."""
+    rows = [feed_row(NAME, kind, place, payload) for place, (kind, payload) in enumerate(payloads)]
+    with Spool(rows) as spool:
+        yield spool.feed(NAME)
+
+
 def examined(asked: ClusterTask, payloads: Payloads) -> Outcome:
     """A pass over what is fed."""
-    with SpooledFeed((kind, pa.py_buffer(payload)) for kind, payload in payloads) as feed:
+    with spooled(payloads) as feed:
         return Outcome(list(examine(asked, feed)))
 
 

@@ -9,17 +9,15 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.evidence.feed import SpooledFeed
 from jobs.run.cluster_pass import FILE, file_of, passing
 from jobs.run.examine import TABLES
 from jobs.sinks.folder_table import arrow_schema
 from jobs.sinks.parquet import DataFile, NewFiles
 from tests.captures import capture
-from tests.examination.one_pass import NAME, Files, Outcome, Payloads
+from tests.examination.one_pass import NAME, Files, Outcome, Payloads, spooled
 from transforms.examination.made import ANSWERS, FAILURE, ROWS
 from transforms.examination.task import ClusterTask
 
@@ -39,7 +37,7 @@ def new_files(folder: Path, begun_by: int = 0) -> NewFiles:
 
 def passed(task: ClusterTask, payloads: Payloads, new: NewFiles) -> list[dict[str, Any]]:
     """The rows that a pass sends back, as the driver finds them."""
-    with SpooledFeed((kind, pa.py_buffer(payload)) for kind, payload in payloads) as feed:
+    with spooled(payloads) as feed:
         return [row for batch in passing("r1", {NAME: task}, new)(NAME, feed) for row in batch.to_pylist()]
 
 
@@ -101,7 +99,7 @@ def test_of_a_pass_that_fails_no_file_stays(tmp_path: Path) -> None:
 
 def test_of_a_pass_that_nobody_reads_to_its_end_no_file_stays(tmp_path: Path) -> None:
     files = Files(BEHIND)
-    with SpooledFeed((kind, pa.py_buffer(payload)) for kind, payload in files.payloads()) as feed:
+    with spooled(files.payloads()) as feed:
         rows = passing("r1", {NAME: files.asked("r1")}, new_files(tmp_path))(NAME, feed)
         assert any(batch["kind"].to_pylist() == [FILE] for batch in rows), "one of several files was ended"
         assert left_in(tmp_path)

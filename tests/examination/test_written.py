@@ -9,11 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.evidence.feed import SpooledFeed
 from jobs.sources.zookeeper.writes import BARRIER, OPERATION, WRITE
 from jobs.steps.ingest_zookeeper import TreeFiles, _of_kind, _read_writes
 from tests.captures import capture
-from tests.examination.one_pass import MASKING, NAME
+from tests.examination.one_pass import MASKING, NAME, Payloads, spooled
 from transforms.examination.written import Written, written_of
 from transforms.reconcile.judge.given import Given
 from transforms.units import UnitKind, by_cluster, stream
@@ -33,14 +32,14 @@ class Ending(TreeFiles):
 
 def brought(*failing: str) -> Written:
     """What a pass gets if the reads for some tables fail: each table reads the logs for itself."""
-    payloads = []
+    payloads: Payloads = []
     for kind, unit in KINDS.items():
         made = Ending if kind in failing else TreeFiles
         files = made(NAME, "r1/1", Redactor(MASKING), folder=Path(STAGE / "zookeeper"))
         for batch in _of_kind(kind, _read_writes(files)):
-            payloads += [(int(unit), pa.py_buffer(stream(rows))) for _, rows in by_cluster(batch) if rows.num_rows]
+            payloads += [(int(unit), stream(rows)) for _, rows in by_cluster(batch) if rows.num_rows]
     given = Given(NAME, has_zookeeper=True, has_kraft=False, walks=1, reads_data_folder=True)
-    with SpooledFeed(payloads) as feed:
+    with spooled(payloads) as feed:
         return written_of(feed, given)
 
 
