@@ -54,6 +54,9 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_warehouse(arguments, in_spark=False) as first:
         second = first if len(names) < 2 else Finished(first.warehouse, cluster_named(first.warehouse, names[1]))
         left, right = past_run(first, runs[0]), past_run(second, runs[1])
+        if (left.cluster, left.run_id) == (right.cluster, right.run_id):
+            both = f"both are run {left.run_id} of {visible(left.cluster, 120)}"
+            raise UsageError(f"--cluster, --run: {both}; give two clusters or two runs")
         rules = ComparisonRules(left.cluster != right.cluster, brokers)
         if brokers and not rules.twin:
             raise UsageError("--broker-map: goes with two clusters; a cluster keeps its own broker ids")

@@ -21,11 +21,14 @@ from jobs.commands import compare, diff, history
 from jobs.evidence.opening import Finished
 from jobs.evidence.past_cluster import PastCluster
 from jobs.evidence.past_run import PastRun, past_run
-from jobs.exit import CRASH, OK, USAGE, AuditError, UsageError
+from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError
 from jobs.sinks.reader import Folder
 from schemas.gold import DIVERGENCES
 from schemas.report import CheckResult, Gate
 from tests.tables import NAMES, NEWEST, STAGES, unpacked
+
+# Of either cluster in the tables NEWEST, oldest first.
+RUNS = ("20261125T192054Z-9166cd", "20261125T192141Z-79d1ea")
 
 
 @pytest.mark.parametrize(("verdict", "advised"), [("fail", True), ("warn", True), ("unknown", False)])
@@ -141,15 +144,32 @@ def test_what_is_compared_or_shown_of_all_runs_may_be_old(tmp_path: Path, capsys
     """A twin that could not be audited since looked as if it were still equal."""
     named = ["--warehouse", str(unpacked(NEWEST, tmp_path))]
     runs = [word for _ in range(2) for word in ("--run", "20261125T192141Z-79d1ea")]
-    alike = ["compare", *named, "--cluster", "kraft", "--cluster", "kraft"]
-    assert main([*alike, *runs]) == OK
+    twins = ["compare", *named, "--cluster", "kraft", "--cluster", "migration"]
+    assert main([*twins, *runs]) == WARNINGS
     assert "Nothing newer" not in capsys.readouterr().out
-    assert main(alike) == OK
+    assert main(twins) == WARNINGS
     *_, one, other = capsys.readouterr().out.splitlines()
     assert one.startswith("A: Nothing newer is known: run 20261125T192141Z-79d1ea is ")
     assert other == f"B: {one.removeprefix('A: ')}"
     assert main(["isr", "orders", *named, "--cluster", "migration"]) == OK
     assert capsys.readouterr().out.splitlines()[-1].startswith("Nothing newer is known: run 20261125T192141Z-79d1ea ")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        (["--cluster", "kraft", "--cluster", "kraft"], "both are run 20261125T192141Z-79d1ea of kraft"),
+        (["--cluster", "kraft", "--run", RUNS[0], "--run", RUNS[0]], f"both are run {RUNS[0]} of kraft"),
+    ],
+)
+def test_a_state_is_not_compared_with_itself(
+    chosen: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that was copied and not changed: the cluster was called equal to its twin."""
+    assert main(["compare", "--warehouse", str(unpacked(NEWEST, tmp_path)), *chosen]) == USAGE
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"kraft-audit: --cluster, --run: {said}; give two clusters or two runs\n"
 
 
 def judged_so(check: CheckResult) -> Callable[..., PastRun]:
@@ -176,7 +196,7 @@ def test_states_of_which_not_all_was_read_are_not_equal(
 ) -> None:
     check = CheckResult(check_id, verdict, 1, evidence=["1 record of type 99"])
     monkeypatch.setattr(compare, "past_run", judged_so(check))
-    runs = [word for _ in range(2) for word in ("--run", "20261125T192141Z-79d1ea")]
+    runs = [word for run_id in RUNS for word in ("--run", run_id)]
     place = ["--warehouse", str(unpacked(NEWEST, tmp_path)), "--cluster", "kraft"]
     assert main(["compare", *place, *runs]) == code
     said = f"Rows may be missing or wrong, {check_id}: 1 record of type 99"
