@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.sources.kraft.folder import KraftSourceError, read_copies
-from jobs.sources.kraft.log import ReadTask, Selection, plan_file, plan_log, read_records
+from jobs.sources.kraft.log import EVERYTHING, ReadTask, Selection, plan_file, plan_log, read_records
 from schemas.kraft.control import CONTROL_TYPES
 from schemas.kraft.records import RECORD_TYPES
 from transforms.kraft.decode.lines import CONTROL_PREFIX, json_lines
 from transforms.kraft.decode.masking import UNMASKED, Masking
 from transforms.nearest import suggestion
-from transforms.report.printable import visible
+from transforms.report.printable import counted, visible
 from transforms.secrets import Fingerprinter
 
 CLEAN, FINDINGS, USAGE = 0, 10, 2
@@ -84,9 +84,10 @@ def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         return USAGE
     masking: Masking = UNMASKED if arguments.unmask else Fingerprinter(os.urandom(_KEY_BYTES))
     write = _write_table if arguments.format == "table" else _write_lines
-    findings = 0
+    findings = read = 0
     try:
         for batch in read_records(tasks, masking, selection):
+            read += batch.num_rows
             findings += batch.num_rows - batch.column("problem").null_count
             write(_of_types(batch, arguments.type), out)
         out.flush()
@@ -95,7 +96,9 @@ def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLEAN
     if findings:
-        print(f"dump: {findings} findings: lines with `problem`", file=err)
+        print(f"dump: {counted(findings, 'finding')}: lines with `problem`", file=err)
+    elif not read:
+        print(f"dump: {_why_nothing(arguments.path, selection, masking)}", file=err)
     return FINDINGS if findings else CLEAN
 
 
@@ -113,12 +116,35 @@ def _selects_nothing(arguments: argparse.Namespace) -> str:
     return "" if unknown is None else _no_type(*unknown, known)
 
 
+def _why_nothing(path: str, selection: Selection, masking: Masking) -> str:
+    """Why no record was read: the offsets that are there. Only the first and the last range of bytes are read for this."""
+    tasks = _tasks(path, EVERYTHING)
+    ends = tasks if len(tasks) < 2 else [tasks[0], tasks[-1]]
+    offsets = [
+        offset
+        for batch in read_records(ends, masking)
+        for offset in batch.column("offset").to_pylist()
+        if offset is not None
+    ]
+    if not offsets:
+        return f"{path}: no record in it"
+    there = f"offsets {min(offsets)} to {max(offsets)} are there"
+    first, end = selection.from_offset, selection.to_offset
+    if first is not None and first > max(offsets):
+        return f"--from: no record is at or above {first}; {there}"
+    if end is not None and end <= min(offsets):
+        return f"--to: no record is below {end}; {there}"
+    return f"--from, --to: no record is between them; {there}"
+
+
 def _no_type(name: str, searched: str, known: Sequence[str]) -> str:
     return f"--type: there is no record type `{visible(name, 80)}`; {suggestion(searched, known)}"
 
 
 def _tasks(path: str, selection: Selection) -> list[ReadTask]:
     if Path(path).is_file():
+        if Path(path).suffix == ".checkpoint" and selection != EVERYTHING:
+            raise KraftSourceError("--from, --to: are offsets of a log, and a checkpoint is one state; leave them out")
         return plan_file(Path(path), selection)
     copies = read_copies(path)
     if len(copies) > 1:

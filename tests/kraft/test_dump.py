@@ -105,6 +105,40 @@ def test_what_would_select_nothing_is_refused(argv: list[str], said: str) -> Non
     assert len(complaint.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "argv", "said"),
+    [
+        ("", ["--from", "504"], "--from: no record is at or above 504; offsets 0 to 503 are there"),
+        (
+            "",
+            ["--from", "9999", "--type", "TOPIC"],
+            "--from: no record is at or above 9999; offsets 0 to 503 are there",
+        ),
+        (LOG, ["--from", "700", "--to", "800"], "--from: no record is at or above 700; offsets 0 to 503 are there"),
+    ],
+)
+def test_offsets_that_the_log_does_not_have_are_told(name: str, argv: list[str], said: str) -> None:
+    code, lines, complaint = dump(log_folder(*STAGE) / name, *argv)
+    assert (code, lines, complaint) == (CLEAN, [], f"dump: {said}\n")
+
+
+def test_offsets_below_a_pruned_log_are_told(tmp_path: Path) -> None:
+    record = data_record("NO_OP_RECORD", 0, {})
+    (tmp_path / "00000000000000000300.log").write_bytes(batch([record, record], base_offset=300))
+    _, lines, complaint = dump(tmp_path / "00000000000000000300.log", "--to", "300")
+    assert (lines, complaint) == ([], "dump: --to: no record is below 300; offsets 300 to 301 are there\n")
+    _, lines, complaint = dump(tmp_path / "00000000000000000300.log", "--to", "301")
+    assert (len(lines), complaint) == (1, "")
+
+
+def test_a_checkpoint_has_no_offsets_of_the_log() -> None:
+    """They were left out of account, and all of the state was printed."""
+    (name, *_) = (each.name for each in log_folder(*STAGE).glob("*.checkpoint"))
+    code, lines, complaint = dump(log_folder(*STAGE) / name, "--from", "3", "--to", "5")
+    assert (code, lines) == (USAGE, [])
+    assert complaint == "dump: --from, --to: are offsets of a log, and a checkpoint is one state; leave them out\n"
+
+
 def test_damage_is_a_line_with_its_place(tmp_path: Path) -> None:
     data = bytearray((log_folder(*STAGE) / LOG).read_bytes())
     data[-5] ^= 1
@@ -114,7 +148,7 @@ def test_damage_is_a_line_with_its_place(tmp_path: Path) -> None:
     assert code == FINDINGS
     assert bad["problem"].startswith("CRC stored 0x")
     assert bad["position"] + bad["length"] == len(data)
-    assert "findings" in complaint
+    assert complaint == "dump: 1 finding: lines with `problem`\n"
     _, rows, _ = dump(tmp_path / LOG, "--format", "table")
     assert rows[-1].split("!")[1].strip().startswith("CRC stored 0x")
 
