@@ -10,9 +10,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, guarded
+from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, UsageError, guarded
 from jobs.runtime.databricks import take_secrets
 from jobs.runtime.output import steady_output
 from jobs.runtime.stopping import Stopping, print_reason
@@ -80,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         handler.addFilter(_is_not_py4js)
     own = {command.name: command for command in MAINS}
     if arguments and arguments[0] in own:
-        return guarded(lambda: int(importlib.import_module(own[arguments[0]].module).main(arguments[1:])))
+        return guarded(lambda: _execute_main(own[arguments[0]], arguments[1:]))
     chosen = {command.name: command for command in COMMANDS}.get(arguments[0] if arguments else "")
     if chosen is None:
         return _usage(arguments)
@@ -88,7 +89,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(lambda: _execute(chosen, arguments[1:]))
 
 
+def _execute_main(command: Command, arguments: list[str]) -> int:
+    _refuse_empty(arguments)
+    return int(importlib.import_module(command.module).main(arguments))
+
+
 def _execute(command: Command, arguments: list[str]) -> int:
+    _refuse_empty(arguments)
     module = importlib.import_module(command.module)
     with steady_output():
         return int(getattr(module, command.execute)(parser_of(command).parse_args(arguments)))
@@ -99,6 +106,17 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"kraft-audit {command.name}", description=command.help)
     getattr(importlib.import_module(command.module), command.arguments)(parser)
     return parser
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Raise UsageError for an argument without a value, as of a variable that is not set: as a path it is the working directory."""
+    for before, argument in pairwise(["", *arguments]):
+        option, equals, value = argument.partition("=")
+        joined = equals and option.startswith("--")
+        if (value if joined else argument).strip():
+            continue
+        name = option if joined else before if before.startswith("--") else "an argument"
+        raise UsageError(f"{name} is empty: give a value, or leave it out")
 
 
 def _without_debug(arguments: list[str]) -> list[str]:

@@ -116,6 +116,26 @@ def test_a_number_that_would_hide_something_is_refused(
     assert capsys.readouterr().err == f"kraft-audit: {said}\n"
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        # As of a variable of a script that is not set: the working directory was audited.
+        (["check", "--zookeeper", ""], "--zookeeper is empty"),
+        (["check", "--kraft", "w", "--out", " "], "--out is empty"),
+        (["verify", "--conf", "a.yml", "--run="], "--run is empty"),
+        (["run", "--conf", "a.yml", ""], "an argument is empty"),
+        (["dump", ""], "an argument is empty"),
+        (["dump", "w", "--from", ""], "--from is empty"),
+        (["gates", "--warehouse", "w", "--cluster", ""], "--cluster is empty"),
+        (["diff", "--warehouse", "w", "--as-of", ""], "--as-of is empty"),
+    ],
+)
+def test_an_empty_value_is_refused(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == codes.USAGE
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"kraft-audit: {said}: give a value, or leave it out\n")
+
+
 @pytest.mark.parametrize("name", ["run", "verify", "maintain", "doctor"])
 def test_an_option_that_is_given_twice_is_heard_twice(name: str) -> None:
     """Of two --conf the first was left out, and its cluster was not audited."""
