@@ -21,6 +21,7 @@ from schemas.gates import GATES
 from schemas.gold import RUNS
 from schemas.report import CheckResult, Gate
 from transforms.reconcile.judge.requested_gate import GO
+from transforms.report.compared import UNKNOWN_LAG, without_lag
 from transforms.report.fleet_model import FleetRun
 from transforms.report.printable import counted, visible
 from transforms.report.run_standing import why_gate_is_shut
@@ -103,7 +104,7 @@ def _changes(arguments: argparse.Namespace) -> int:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    cells = [[*(_text(row[name]) for name in _COLUMNS), _text(row["failure"] or "")] for row in rows]
+    cells = [[*(_cell(row, name) for name in _COLUMNS), _text(row["failure"] or "")] for row in rows]
     return fitted([(*_COLUMNS, "why it failed"), *cells], frozenset({3, 4, 5, 6}), terminal_width())
 
 
@@ -112,10 +113,21 @@ def _trend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     table = trend_table(points, len(points))
     head = ("run_id", "verdict", "lag_records", "divergences", "defects", *table.classes)
     cells = [
-        [row.run_id, row.verdict, *map(_text, (row.lag, row.divergences, row.defects, *row.counts))]
-        for row in table.rows
+        [
+            each.run_id,
+            each.verdict,
+            _cell(row, "lag_records"),
+            *map(_text, (each.divergences, each.defects, *each.counts)),
+        ]
+        for row, each in zip(rows, table.rows, strict=True)
     ]
     return fitted([head, *cells], frozenset(range(2, len(head))), terminal_width())
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    """A cell; a lag that is unknown is not one that does not exist."""
+    unknown = name == "lag_records" and row[name] is None and without_lag(row["phase"]) == UNKNOWN_LAG
+    return UNKNOWN_LAG if unknown else _text(row[name])
 
 
 def _text(value: object) -> str:
@@ -123,12 +135,12 @@ def _text(value: object) -> str:
 
 
 def last_runs(run: Finished, count: int, *, by_class: bool = True) -> list[dict[str, Any]]:
-    """The cluster's newest runs, newest first: _COLUMNS, the start, the lag's age, the counts by class, why it failed.
+    """The cluster's newest runs, newest first: _COLUMNS, the start, the phase, the lag's age, the counts by class, why it failed.
 
     Failed runs are included, and killed runs that could not record their end. Runs of earlier releases have their counts by class in
     their reports, which are read with `by_class`; otherwise these are empty.
     """
-    columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", "started_at", "finished_at", "by_class")
+    columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", "started_at", "finished_at", "by_class", "phase")
     rows = run.warehouse.newest_runs(columns, count, {"cluster": run.cluster})
     found = sorted(records(rows, RUNS), key=_place, reverse=True)
     uncounted = [row["run_id"] for row in found if row["by_class"] is None] if by_class else []
@@ -152,7 +164,7 @@ def _died(run: Finished, stored: Mapping[str, datetime]) -> list[dict[str, Any]]
     known = [FleetRun(run.cluster, run_id, at, at, "") for run_id, at in stored.items()]
     return [
         {
-            **dict.fromkeys((*_COLUMNS, "lag_seconds", "sequence")),
+            **dict.fromkeys((*_COLUMNS, "lag_seconds", "sequence", "phase")),
             "run_id": each.run_id,
             "verdict": each.verdict,
             "failure": each.failure,

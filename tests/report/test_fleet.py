@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 
 from jobs.exit import CRASH, ERRORS, OK, USAGE, WARNINGS, worst
-from tests.report.samples import HOSTILE, defective, healthy
+from schemas.report import Lag
+from tests.report.samples import HOSTILE, defective, finalised, healthy
 from transforms.report.fleet import fleet_table
+from transforms.report.html import render_html
+from transforms.report.text import render_text
 
 CLUSTERS = {
     "b-clean": replace(healthy(), cluster="b-clean"),
@@ -26,6 +29,20 @@ def test_failed_clusters_come_first_then_the_worst_verdicts_then_the_names() -> 
     assert rows[1].endswith("reports/wrong/report.html")
     assert " errors " in rows[1]
     assert " NO-GO " in rows[1].replace(":", " ") + " "
+
+
+def test_a_lag_that_is_unknown_is_not_one_that_does_not_exist() -> None:
+    """As of a log that ends before the offset in /migration: `-` stood for both."""
+    unmeasured = replace(healthy(), cluster="unmeasured", lag=Lag(None, None, None))
+    done = replace(finalised(), cluster="done")
+    _, *rows = fleet_table({"unmeasured": unmeasured, "done": done}, {}, {})
+    found = {row.split()[0]: row.split() for row in rows}
+    assert "unknown" in found["unmeasured"]
+    assert found["done"][-1] == "-"
+    assert "Lag          unknown" in render_text(unmeasured)
+    assert "Lag          n/a" in render_text(done)
+    assert "<dt>Lag</dt><dd><b>unknown</b></dd>" in render_html(unmeasured)
+    assert "<dt>Lag</dt>" not in render_html(done)
 
 
 def test_every_cluster_has_its_line() -> None:

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ from jobs.evidence.past_run import PastRun, past_run
 from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError
 from jobs.sinks.reader import Folder
 from schemas.gold import DIVERGENCES
-from schemas.report import CheckResult, Gate
+from schemas.report import CheckResult, Gate, RunPoint
 from tests.tables import NAMES, NEWEST, STAGES, unpacked
 
 # Of either cluster in the tables NEWEST, oldest first.
@@ -138,6 +138,15 @@ def test_the_history_of_a_cluster_without_a_run_is_not_empty(
     out, said = capsys.readouterr()
     assert out == ""
     assert said == "kraft-audit: cluster migraton has no run in this warehouse yet; run `kraft-audit run` first\n"
+
+
+@pytest.mark.parametrize(("phase", "said"), [("dual_write", "unknown"), ("finalized", "-"), (None, "-")])
+def test_the_history_says_where_the_lag_is_unknown(phase: str | None, said: str) -> None:
+    run = dict.fromkeys((*(each.name for each in fields(RunPoint) if each.name != "not_compared"), *history._COLUMNS))
+    row = {**run, "run_id": "r", "verdict": "warnings", "started_at": "", "by_class": {}, "failure": "", "phase": phase}
+    for table in (history._table, history._trend):
+        head, cells = (line.split() for line in table([row]))
+        assert cells[head.index("lag_records")] == said
 
 
 def test_what_is_compared_or_shown_of_all_runs_may_be_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from schemas.checks import Phase
 from schemas.report import CheckResult, Report
 from transforms.reconcile.judge import summary
 from transforms.report.printable import visible
 from transforms.report.words import PHASE_OF_STATE
 
 NOT_COMPARED = "not compared"
+UNKNOWN_LAG = "unknown"
 UNCOMPARED = "The two sides could not be compared, so it is unknown whether they differ."
 # Checks that find what was not read or not understood: of the log, and of the tree. Rows may be missing then.
 WHOLE_LOG, WHOLE_TREE = ("CAP-02", "CAP-12"), ("CAP-07", "CAP-20")
@@ -33,6 +35,11 @@ def was_compared(report: Report) -> bool:
     # Reports of early releases have neither of these offsets: they compared wherever that is possible.
     early = report.migration.newest_zxid is None
     return early and report.mode not in _ONE_SIDE and phase_of(report) in _PHASES
+
+
+def without_lag(phase: str | None) -> str:
+    """What stands for the lag of a run that has none: in dual write it is unknown, in other phases there is none."""
+    return UNKNOWN_LAG if phase == Phase.DUAL_WRITE else "n/a"
 
 
 def unread_lines(report: Report, checks: Collection[str]) -> list[str]:

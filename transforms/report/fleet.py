@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.report import Report
 from transforms.reconcile.judge import summary
-from transforms.report.compared import counts_of
+from transforms.report.compared import counts_of, phase_of, without_lag
 from transforms.report.fleet_text import gates_text
 from transforms.report.printable import visible
 from transforms.report.table import fitted
@@ -73,7 +73,7 @@ def _rank(report: Report) -> tuple[int, int, str]:
 
 def _row(report: Report, place: str) -> tuple[str, ...]:
     defects, _ = counts_of(report)
-    lag = "-" if report.lag.records is None else str(report.lag.records)
+    lag = without_lag(phase_of(report)).replace("n/a", "-") if report.lag.records is None else str(report.lag.records)
     return (
         report.cluster,
         report.migration.phase,

@@ -15,6 +15,7 @@ from email.policy import SMTP
 
 from schemas.report import Report
 from transforms.report.banner import banner_of, duration
+from transforms.report.compared import UNKNOWN_LAG, without_lag
 from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, fleet
 from transforms.report.fleet_page import (
     GROUP_TITLES,
@@ -185,10 +186,16 @@ def _figures(run: FleetRun) -> str:
     if run.failed:
         return ""
     since = f" ({since_words(run.statuses)})" if run.statuses else ""
-    behind = "" if run.lag_records is None else f", {counted(run.lag_records, 'record')} behind"
+    behind = _behind(run)
     age = "" if not run.lag_records or run.lag_seconds is None else f", {duration(run.lag_seconds)}"
     defects = f"defects {defects_text(run)}" if run.defects is None else counted(run.defects, "defect")
     return f"{defects}{since}{behind}{age}, Kafka {visible(run.kafka_version or 'unknown', 20)}"
+
+
+def _behind(run: FleetRun) -> str:
+    if run.lag_records is not None:
+        return f", {counted(run.lag_records, 'record')} behind"
+    return ", lag unknown" if without_lag(run.phase) == UNKNOWN_LAG else ""
 
 
 def _quiet_words(others: Sequence[FleetRun]) -> str:

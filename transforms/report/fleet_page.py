@@ -13,7 +13,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from transforms.report.banner import TONES, VERDICT_LABELS, duration
-from transforms.report.compared import NOT_COMPARED
+from transforms.report.compared import NOT_COMPARED, UNKNOWN_LAG, without_lag
 from transforms.report.fleet_marks import MOST_RUNS, gate_strip, sparkline
 from transforms.report.fleet_model import GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
 from transforms.report.html import environment
@@ -24,7 +24,6 @@ from transforms.report.words import GATE_TITLES, VERDICT_WORDS
 from transforms.runs import ERRORS, FAILED
 
 MOST_ROWS = 500
-_UNKNOWN = "unknown"
 _MOST_ACTIONS = 4
 # Fewer clean clusters than this are listed unfolded.
 _FOLDED_FROM = 25
@@ -180,7 +179,7 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
     uncompared = sum(1 for run in known if defects_text(run) == NOT_COMPARED)
     new = sum(run.statuses.get("new", 0) for run in known)
     behind = [run.lag_records for run in known if run.lag_records]
-    unmeasured = sum(1 for run in known if lag_text(run) == _UNKNOWN)
+    unmeasured = sum(1 for run in known if lag_text(run) == UNKNOWN_LAG)
     unverified = [cluster.name for cluster in fleet.clusters if cluster.unverified]
     return [
         ("Clusters", f"{len(fleet.clusters):,}"),
@@ -196,7 +195,7 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
         (
             "Behind",
             (f"{counted(len(behind), 'cluster')}, at most {counted(max(behind), 'record')}" if behind else "none")
-            + (f"; {_UNKNOWN} of {counted(unmeasured, 'cluster')}" if unmeasured else ""),
+            + (f"; {UNKNOWN_LAG} of {counted(unmeasured, 'cluster')}" if unmeasured else ""),
         ),
     ]
 
@@ -261,7 +260,7 @@ def lag_text(run: FleetRun) -> str:
     """The records behind; `unknown` in dual write, and `n/a` where there is no lag."""
     if run.lag_records is not None:
         return f"{run.lag_records:,}"
-    return _UNKNOWN if run.phase == "dual_write" else "n/a"
+    return without_lag(run.phase)
 
 
 def last_runs(cluster: FleetCluster) -> Sequence[FleetRun]:

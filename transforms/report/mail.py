@@ -22,7 +22,7 @@ from transforms.report.banner import (
     state_text,
 )
 from transforms.report.chart import MOST_RUNS
-from transforms.report.compared import NOT_COMPARED, was_compared
+from transforms.report.compared import NOT_COMPARED, phase_of, was_compared, without_lag
 from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
@@ -127,7 +127,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     if in_kraft(report):
         return kraft_facts(report)
     lag = report.lag
-    behind = "n/a" if lag.records is None else counted(lag.records, "record")
+    behind = without_lag(phase_of(report)) if lag.records is None else counted(lag.records, "record")
     age = f", {duration(lag.seconds)}" if lag.seconds else ""
     status = report.divergences.by_status
     since = ", ".join(f"{status.get(name, 0):,} {name}" for name in ("new", "persisting", "resolved"))

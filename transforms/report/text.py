@@ -19,7 +19,7 @@ from transforms.report.banner import (
     shown_gates,
     state_text,
 )
-from transforms.report.compared import NOT_COMPARED, was_compared
+from transforms.report.compared import NOT_COMPARED, phase_of, was_compared, without_lag
 from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
@@ -78,7 +78,7 @@ def _facts(report: Report) -> list[str]:
     alive = {True: ", alive", False: ", STOPPED", None: ""}[report.lag.alive]
     if report.lag.state in ("silent", "behind", "stopped in order"):
         alive = f", {LAG_STATES.get(report.lag.state, report.lag.state)}"
-    records = "n/a" if report.lag.records is None else counted(report.lag.records, "record")
+    records = without_lag(phase_of(report)) if report.lag.records is None else counted(report.lag.records, "record")
     age = f", {duration(report.lag.seconds)}" if report.lag.seconds else ""
     return [
         *_wrapped(f"State        {state_text(migration)}"),
