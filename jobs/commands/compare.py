@@ -13,13 +13,14 @@ import polars as pl
 from jobs.commands.options import add_limit_argument, add_place_arguments
 from jobs.evidence.opening import Finished, cluster_named, open_warehouse
 from jobs.evidence.past_run import PastRun, newer_line, past_run
+from jobs.evidence.unread import unread
 from jobs.exit import OK, WARNINGS, UsageError
 from jobs.runtime.output import terminal_width
 from schemas.checks import KRAFT
 from schemas.entities import Entity
 from transforms.frames import columns_of, shaped
 from transforms.reconcile.compare.states import ComparisonRules, StateDifference, differing_states, state_differences
-from transforms.report.compared import WHOLE_LOG, unread_lines
+from transforms.report.compared import WHOLE_LOG
 from transforms.report.printable import counted, key_text, value_text, visible
 from transforms.report.table import fitted
 
@@ -63,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
         for past in (left, right):
             _check_log(past)
         sides = (("A", left, runs[0]), ("B", right, runs[1]))
-        unread = [f"{side}: {text}" for side, past, _ in sides for text in unread_lines(past.report, WHOLE_LOG)]
+        gaps = [f"{side}: {text}" for side, past, _ in sides for text in unread(past, WHOLE_LOG)]
         # A run that was named may be as old as it is.
         unnamed = [(side, past) for side, past, named in sides if named is None]
         old = [
@@ -71,9 +72,9 @@ def execute(arguments: argparse.Namespace) -> int:
         ]
         found = list(state_differences(_differing(left, right, rules), rules))
     _print(arguments, left, right, rules, found)
-    for line in [*unread, *old]:
+    for line in [*gaps, *old]:
         print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
-    return WARNINGS if found or unread else OK
+    return WARNINGS if found or gaps else OK
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[list[str], list[str | None]]:

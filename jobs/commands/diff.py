@@ -13,6 +13,7 @@ import polars as pl
 from jobs.commands.options import add_limit_argument, add_run_argument, add_warehouse_arguments
 from jobs.evidence.opening import open_warehouse
 from jobs.evidence.past_run import PastRun, past_run
+from jobs.evidence.unread import unread
 from jobs.exit import OK, UsageError
 from jobs.runtime.output import terminal_width
 from schemas.checks import Phase
@@ -21,7 +22,7 @@ from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
 from transforms.nearest import suggestion
 from transforms.reconcile.compare.divergences import first_of
-from transforms.report.compared import WHOLE_LOG, WHOLE_TREE, phase_of, unread_lines, was_compared
+from transforms.report.compared import WHOLE_LOG, WHOLE_TREE, phase_of, was_compared
 from transforms.report.divergence_table import COLUMNS, as_record, as_table
 from transforms.report.printable import counted
 
@@ -50,11 +51,11 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_warehouse(arguments, in_spark=arguments.as_of is not None) as run:
         past = past_run(run, arguments.run_id)
         first = _first(past, arguments)
+        gaps = unread(past, (*WHOLE_LOG, *WHOLE_TREE)) if was_compared(past.report) else []
     found, total = first.select(COLUMNS).to_dicts(), first["total"][0] if first.height else 0
     _print(past, arguments, found, total)
-    unread = unread_lines(past.report, (*WHOLE_LOG, *WHOLE_TREE)) if was_compared(past.report) else []
     # Readers of JSON need this as well.
-    for line in [*unread, *past.standing.lines(run.stale_after_hours)]:
+    for line in [*gaps, *past.standing.lines(run.stale_after_hours)]:
         print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
     return OK
 

@@ -232,10 +232,15 @@ def _registered_lately(log: pl.DataFrame, end_ms: int) -> pl.DataFrame:
     return log.filter(mine).select("offset", "append_time", broker)
 
 
-def _damaged() -> RowRule:
-    """CAP-02: bytes that are not a record, except what a running controller has not finished."""
+def is_damage() -> pl.Expr:
+    """Of rows of kraft_records, those of bytes that are not a record, except what a running controller has not finished."""
     others = ~pl.any_horizontal(_PROBLEM.str.starts_with(start) for start in (*_UNFINISHED, UNKNOWN))
-    return RowRule("CAP-02", _PROBLEM.is_not_null() & others, said(_PLACE, *_WHERE, _PROBLEM))
+    return _PROBLEM.is_not_null() & others
+
+
+def _damaged() -> RowRule:
+    """CAP-02."""
+    return RowRule("CAP-02", is_damage(), said(_PLACE, *_WHERE, _PROBLEM))
 
 
 def _unknown() -> RowRule:

@@ -1,0 +1,45 @@
+"""What a finished run did not read or understand, as far as its rows depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from jobs.evidence.past_log import past_copies
+from jobs.evidence.past_run import PastRun
+from jobs.exit import UsageError
+from jobs.sinks.conditions import PRESENT
+from schemas.bronze import KRAFT_RECORDS
+from transforms.kraft.coverage import planned_log
+from transforms.reconcile.judge.log_look import is_damage
+from transforms.report.compared import DAMAGED_LOG, unread_lines
+
+_WHERE = ("controller_id", "checkpoint_offset", "problem")
+
+
+def unread(past: PastRun, checks: Collection[str]) -> list[str]:
+    """`unread_lines` of a run, without damage in copies that no row comes from: another copy had these records whole."""
+    asked = {each.id for each in past.report.checks if each.verdict == "fail"} & {*checks, DAMAGED_LOG}
+    spared = DAMAGED_LOG in asked and not _reads_damage(past)
+    return unread_lines(past.report, [each for each in checks if not (spared and each == DAMAGED_LOG)])
+
+
+def _reads_damage(past: PastRun) -> bool:
+    """Whether damage is in what the run's rows come from; also if that cannot be told any more."""
+    try:
+        copies = past_copies(past)
+        found = past.rows(KRAFT_RECORDS, _WHERE, {"problem": PRESENT}).filter(is_damage()).to_dicts()
+    except UsageError:
+        # Retention has removed them.
+        return True
+    return not found or not copies or any(_is_read(row, copies) for row in found)
+
+
+def _is_read(row: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> bool:
+    planned = planned_log(copies)
+    if planned is None:
+        return True
+    if row["checkpoint_offset"] is not None:
+        return bool(row["checkpoint_offset"] == planned.base)
+    places = {each.location for each in planned.slices}
+    return row["controller_id"] in {copy["controller_id"] for copy in copies if copy["location"] in places}
