@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from jobs.commands.fetch import add_controller_arguments, controller_settings
-from jobs.exit import ERRORS, OK, UsageError
+from jobs.exit import ERRORS, OK, AuditError, UsageError
 from jobs.runtime.output import say, terminal_width
 from jobs.steps.ingest_kraft import find_copies
 from transforms.kraft.quorum import Fork, LogCopy, committed_end
@@ -58,7 +58,7 @@ def _copies(arguments: argparse.Namespace) -> int:
 
 def _live(arguments: argparse.Namespace) -> int:
     # kafka-python is an extra.
-    from jobs.sources.kraft.live.errors import QuorumError  # noqa: PLC0415
+    from jobs.sources.kraft.live.errors import NoLeaderError, QuorumError  # noqa: PLC0415
     from jobs.sources.kraft.live.fetch import quorum_settings  # noqa: PLC0415
     from jobs.sources.kraft.live.quorum import QuorumClient  # noqa: PLC0415
 
@@ -68,7 +68,7 @@ def _live(arguments: argparse.Namespace) -> int:
         with QuorumClient(settings) as quorum:
             answer = quorum.describe()
     except QuorumError as error:
-        raise UsageError(str(error)) from None
+        raise (AuditError if isinstance(error, NoLeaderError) else UsageError)(str(error)) from None
     if answer.error:
         raise UsageError("the controllers don't describe the quorum to this user: it needs DESCRIBE on the cluster")
     for line in live_lines(answer):

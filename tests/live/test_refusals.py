@@ -17,9 +17,10 @@ import pytest
 
 from jobs.cli import main
 from jobs.commands.quorum import live_lines
+from jobs.exit import CRASH, USAGE
 from jobs.sources.kraft.live.connection import Endpoint, Security, parse_endpoint
 from jobs.sources.kraft.live.copy import copy_quorum
-from jobs.sources.kraft.live.errors import QuorumError, RefusedError
+from jobs.sources.kraft.live.errors import NoLeaderError, QuorumError, RefusedError
 from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings
 from tests.certificates import self_signed
 from tests.live.fake import CLUSTER_ID, FakeQuorum, Hangup, fake_controllers
@@ -167,7 +168,21 @@ def test_when_nobody_leads_each_controllers_word_is_told(tmp_path: Path) -> None
         quorum.controllers[1].frozen = True
         quorum.controllers[2].kill()
         text = r"within 0.5 s: \S+ has no leader; \S+ did not answer within 0.2 s; \S+(: connection refused| closed)"
-        fails(quorum, tmp_path, text, QuorumError, patience_seconds=0.5, request_seconds=0.2)
+        fails(quorum, tmp_path, text, NoLeaderError, patience_seconds=0.5, request_seconds=0.2)
+
+
+def test_a_quorum_without_a_leader_is_no_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 is for a call or a configuration that is wrong; here the cluster is."""
+    with fake_controllers(FakeQuorum.of_log(LOG)) as quorum:
+        quorum.leader = -1
+        address = ",".join(str(each.endpoint) for each in quorum.controllers)
+        options = ["--cluster-id", CLUSTER_ID, "--controllers", address, "--patience", "0.5"]
+        assert main(["fetch", *options, "--out", str(tmp_path)]) == CRASH
+        assert main(["quorum", "--controllers", address, "--patience", "0.5"]) == CRASH
+        for each in quorum.controllers:
+            each.kill()
+        assert main(["fetch", *options, "--out", str(tmp_path)]) == USAGE
+    assert capsys.readouterr().err.count("no leader was found among the controllers") == 3
 
 
 def test_a_refusal_by_one_that_does_not_lead_is_no_refusal(tmp_path: Path) -> None:

@@ -11,6 +11,10 @@ class ConnectionLostError(QuorumError):
     """A connection could not be made, was closed, or answered too late: another attempt may succeed."""
 
 
+class NoLeaderError(QuorumError):
+    """Controllers answer, and none leads: a state of the cluster, not of what was asked."""
+
+
 class RefusedError(QuorumError):
     """A controller refused for a reason that another attempt does not change: credentials, ACLs, TLS, cluster."""
 

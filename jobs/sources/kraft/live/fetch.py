@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs.exit import UsageError
+from jobs.exit import AuditError, UsageError
 from jobs.settings import KraftSecurity, KraftSettings, secret_from_environment
 from jobs.sources.kraft.live.connection import Security, parse_endpoint
 from jobs.sources.kraft.live.copy import CopyResult, copy_quorum
-from jobs.sources.kraft.live.errors import QuorumError
+from jobs.sources.kraft.live.errors import NoLeaderError, QuorumError
 from jobs.sources.kraft.live.quorum import QuorumSettings
 
 
 def fetch_copy(kraft: KraftSettings, folder: Path, progress: Callable[[int, int], None] | None = None) -> CopyResult:
-    """Copy the quorum's log into `folder`, or what is new since the copy there. Raises UsageError with one line."""
+    """Copy the quorum's log into `folder`, or what is new since the copy there. Raises UsageError with one line,
+    AuditError where no controller leads.
+    """
     settings = quorum_settings(kraft)
     try:
         return copy_quorum(settings, folder, history=kraft.history, progress=progress)
     except QuorumError as error:
-        raise UsageError(f"the controllers' log could not be copied: {error}") from None
+        # Nothing of the configuration is wrong where controllers answer and none leads.
+        kind = AuditError if isinstance(error, NoLeaderError) else UsageError
+        raise kind(f"the controllers' log could not be copied: {error}") from None
 
 
 def quorum_settings(kraft: KraftSettings) -> QuorumSettings:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.connection import LEAST_BYTES_A_SECOND, Connection, Endpoint, Security
-from jobs.sources.kraft.live.errors import ConnectionLostError, QuorumError, RefusedError
+from jobs.sources.kraft.live.errors import ConnectionLostError, NoLeaderError, QuorumError, RefusedError
 from jobs.sources.kraft.live.messages import FetchAnswer, LeaderHint, OffsetAndEpoch, QuorumAnswer, SnapshotAnswer
 
 # What a controller that does not lead this epoch (any more) answers, and what FetchSnapshot's refusals arrive as.
@@ -77,6 +77,8 @@ class QuorumClient:
         self._leader: Leader | None = None
         self._lost: Endpoint | None = None
         self._reasons: dict[Endpoint, str] = {}
+        # Whether any controller has answered, though none led.
+        self._answered = False
         self._next_at = 0.0
         self.bytes_received = 0
 
@@ -118,7 +120,7 @@ class QuorumClient:
                 raise answers.refusal
             self._reasons |= answers.reasons
             if time.monotonic() > deadline:
-                raise QuorumError(self._why_no_leader())
+                raise self._no_leader()
             time.sleep(_PAUSE_SECONDS)
 
     def fetch(self, offset: int, last_epoch: int | None) -> tuple[Leader, FetchAnswer]:
@@ -201,12 +203,13 @@ class QuorumClient:
                     continue
                 if answer.error in (messages.NONE, messages.CLUSTER_AUTHORIZATION_FAILED):
                     return answer
+                self._answered = True
                 reasons[endpoint] = f"{endpoint} answered {messages.error_name(answer.error)}"
             if refusal is not None and not reasons:
                 raise refusal
             self._reasons |= reasons
             if time.monotonic() > deadline:
-                raise QuorumError(self._why_no_leader())
+                raise self._no_leader()
             time.sleep(_PAUSE_SECONDS)
 
     def _of_leader(self, ask: Callable[[Leader, Connection], FetchAnswer]) -> tuple[Leader, FetchAnswer]:
@@ -227,7 +230,7 @@ class QuorumClient:
                     raise QuorumError(reason)
                 self._lose(leader.endpoint, reason, close=False)
             if time.monotonic() > deadline:
-                raise QuorumError(self._why_no_leader())
+                raise self._no_leader()
 
     def _connected(self) -> tuple[Leader, Connection]:
         while True:
@@ -277,6 +280,7 @@ class QuorumClient:
         if answer.error == messages.NONE and hint.leader_id >= 0:
             self._leader = Leader(hint.leader_id, hint.epoch, endpoint)
             return
+        self._answered = True
         answers.followers += 1
         answers.hints.append(hint)
         if answer.error in (messages.NONE, messages.NOT_LEADER):
@@ -350,6 +354,7 @@ class QuorumClient:
         self._next_at = max(self._next_at, now) + size / rate
         time.sleep(max(0.0, self._next_at - now))
 
-    def _why_no_leader(self) -> str:
+    def _no_leader(self) -> QuorumError:
         known = "; ".join(self._reasons.get(each, f"{each}: not asked") for each in self._settings.controllers)
-        return f"no leader was found among the controllers within {self._settings.patience_seconds:g} s: {known}"
+        why = f"no leader was found among the controllers within {self._settings.patience_seconds:g} s: {known}"
+        return NoLeaderError(why) if self._answered else QuorumError(why)
