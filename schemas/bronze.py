@@ -224,6 +224,11 @@ LOG_COPY_COLUMNS = (
         ArrayType(IntegerType()),
         "Voters that had not fetched from that leader for ten seconds, or never since its election; null for copies of files.",
     ),
+    column(
+        "other_log",
+        BooleanType(),
+        "True if the copy has the cluster's id and is of another log than the one that is read (CAP-11); `problem` says why.",
+    ),
 )
 
 KRAFT_LOG_COPIES = Table(

@@ -204,8 +204,12 @@ def _marked(copies: tuple[ScannedCopy, ...]) -> tuple[ScannedCopy, ...]:
     # Those of its log may reach further back than the leading one.
     [first] = [pair for pair in pairs if pair[1] is leading]
     same = [first, *(pair for pair in pairs if pair[1] is not leading and common_offset(pair[1], leading) is not None)]
-    problems = {copy.location: _other_log(copy, fact, same) for copy, fact in pairs if fact is not leading}
-    return tuple(replace(copy, problem=problems.get(copy.location) or copy.problem) for copy in copies)
+    found = {copy.location: _other_log(copy, fact, same) for copy, fact in pairs if fact is not leading}
+    others = {place: why for place, why in found.items() if why is not None}
+    return tuple(
+        replace(copy, problem=others[copy.location], other_log=True) if copy.location in others else copy
+        for copy in copies
+    )
 
 
 def _other_log(copy: ScannedCopy, fact: LogCopy, same: Sequence[tuple[ScannedCopy, LogCopy]]) -> str | None:

@@ -17,7 +17,6 @@ from jobs.steps.ingest_kraft import find_copies
 from tests.captures import capture
 from tests.kraft.test_quorum import copy as copy_of
 from transforms.kraft.other_logs import (
-    ANOTHER_LOG,
     CLOCKS_APART_MS,
     Place,
     common_offset,
@@ -25,7 +24,7 @@ from transforms.kraft.other_logs import (
     lost_checkpoint,
     younger_than_later,
 )
-from transforms.kraft.quorum import Checkpoint
+from transforms.kraft.quorum import Checkpoint, LogCopy
 
 # A second attempt at a migration, with controllers that were formatted again, and the first one.
 AGAIN, BEFORE = capture("3.9.1", "retry-after-join"), capture("3.9.1", "rolled-back")
@@ -41,7 +40,7 @@ def beside(tmp_path: Path, stages: dict[int, Path]) -> Path:
 def test_a_log_that_began_again_does_not_count(tmp_path: Path, formatted: set[int]) -> None:
     stages = {node: AGAIN if node in formatted else BEFORE for node in (3000, 3001, 3002)}
     found = find_copies([str(beside(tmp_path, stages))])
-    marked = {copy.controller_id for copy in found.copies if (copy.problem or "").startswith(ANOTHER_LOG)}
+    marked = {copy.controller_id for copy in found.copies if copy.other_log}
     assert found.plan is not None
     kept = formatted if found.plan.leading.controller_id in formatted else {3000, 3001, 3002} - formatted
     assert marked == {3000, 3001, 3002} - kept
@@ -75,11 +74,14 @@ def test_a_leading_log_that_begins_later_is_joined_by_one_that_reaches_back(monk
         replace(real, controller_id=node, location=f"/logs/{node}", checkpoints=(), **values)
         for node, values in parts.items()
     )
-    assert [copy.problem and copy.problem.partition(",")[0] for copy in ingest_kraft._marked(scanned)] == [
+    marked = ingest_kraft._marked(scanned)
+    assert [copy.problem and copy.problem.partition(",")[0] for copy in marked] == [
         None,
         None,
         "another log: it ends at offset 76 in epoch 2 and was written until 1970-01-01 00:08:20.000",
     ]
+    assert [copy.row()["other_log"] for copy in marked] == [False, False, True]
+    assert [LogCopy.from_row(copy.row()).other_log for copy in marked] == [False, False, True]
 
 
 def test_what_tells_two_logs_apart() -> None:

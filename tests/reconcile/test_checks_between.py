@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -200,9 +201,14 @@ def test_how_long_ago_is_told_in_a_unit_that_fits(minutes: int, told: str) -> No
 
 def test_a_copy_of_another_log_with_the_same_cluster_id_closes_every_gate() -> None:
     """Two of three controllers were formatted and began again: the log that is read is not the one that the quorum has."""
-    why = "another log: it ends at offset 44 in epoch 2"
-    marked = tuple(replace(each, problem=why) if each.controller_id != NODES[0] else each for each in kraft().copies)
-    facts = kraft(copies=marked)
+    why = "it ends at offset 44 in epoch 2, and so is of another log"
+
+    def of(**how: Any) -> Facts:
+        copies = kraft().copies
+        return kraft(copies=tuple(each if each.controller_id == NODES[0] else replace(each, **how) for each in copies))
+
+    assert verdicts(of(problem=why))["CAP-11"] == "pass", "a copy that can't be used for another reason"
+    facts = of(problem=why, other_log=True)
     assert verdicts(facts)["CAP-11"] == "fail"
     assert evidence(facts, "CAP-11") == f"/logs/{NODES[1]}: {why}; /logs/{NODES[2]}: {why}"
     assert "CAP-11" in judge_gates(run_checks(facts), facts)["upgrade"].blocking

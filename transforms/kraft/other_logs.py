@@ -12,8 +12,7 @@ from transforms.times import utc_time
 
 # So far may the clocks of two leaders, and the last records of one that was cut off, be apart.
 CLOCKS_APART_MS = 60_000
-# How the problem of such a copy begins.
-ANOTHER_LOG = "another log: "
+_ANOTHER_LOG = "another log: "
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def differs_at(mine: Place | None, theirs: Place | None, leading: LogCopy) -> st
     if mine is None or theirs is None or (mine.epoch, mine.append_time) == (theirs.epoch, theirs.append_time):
         return None
     return (
-        f"{ANOTHER_LOG}its record at offset {mine.offset} is of epoch {mine.epoch}, {utc_time(mine.append_time)}, that of "
+        f"{_ANOTHER_LOG}its record at offset {mine.offset} is of epoch {mine.epoch}, {utc_time(mine.append_time)}, that of "
         f"{leading.name} of epoch {theirs.epoch}, {utc_time(theirs.append_time)}"
     )
 
@@ -49,7 +48,7 @@ def younger_than_later(copy: LogCopy, first: Place | None, leading: LogCopy) -> 
     if copy.last_append_time <= first.append_time + CLOCKS_APART_MS:
         return None
     return (
-        f"{ANOTHER_LOG}it ends at offset {copy.end - 1} in epoch {copy.last_epoch} and was written until "
+        f"{_ANOTHER_LOG}it ends at offset {copy.end - 1} in epoch {copy.last_epoch} and was written until "
         f"{utc_time(copy.last_append_time)}, while {leading.name} was at offset {first.offset} in epoch {first.epoch} already at "
         f"{utc_time(first.append_time)}"
     )
@@ -65,6 +64,6 @@ def lost_checkpoint(copy: LogCopy, leading: LogCopy) -> str | None:
         return None
     theirs = f"ends at {leading.end - 1} in epoch {leading.last_epoch}" if there is None else f"has epoch {there} there"
     return (
-        f"{ANOTHER_LOG}its checkpoint holds what was committed up to offset {newest.offset - 1} in epoch {newest.epoch}, and "
+        f"{_ANOTHER_LOG}its checkpoint holds what was committed up to offset {newest.offset - 1} in epoch {newest.epoch}, and "
         f"{leading.name} {theirs}"
     )

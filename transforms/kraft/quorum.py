@@ -33,7 +33,7 @@ class LogCopy:
     in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None if unknown. A copy that was
     fetched from the leader has its `high_watermark` (exclusive), the time of the leader's answer (`fetched_at`, milliseconds), the
     voters' log ends then, and the `silent_voters`, which did not fetch from it. `voter_directories` are the directory ids of the
-    voters, as far as they are known (KIP-853).
+    voters, as far as they are known (KIP-853). One of `other_log` has the cluster's id and is of another log than the one that is read.
     """
 
     controller_id: int | None
@@ -59,6 +59,7 @@ class LogCopy:
     voter_directories: tuple[tuple[int, str], ...] = ()
     silent_voters: tuple[int, ...] = ()
     damaged: bool = False
+    other_log: bool = False
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> LogCopy:
@@ -91,6 +92,7 @@ class LogCopy:
             voter_directories=tuple((e["voter_id"], e["directory_id"]) for e in row.get("voter_directories") or ()),
             silent_voters=tuple(row.get("silent_voters") or ()),
             damaged=bool(row.get("damaged")),
+            other_log=bool(row.get("other_log")),
         )
 
     @property

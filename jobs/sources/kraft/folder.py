@@ -115,6 +115,7 @@ class ScannedCopy:
     largest_batch_bytes: int = 0
     bootstrap_level: int | None = None
     proof: Proof | None = None
+    other_log: bool = False
 
     def row(self) -> dict[str, Any]:
         """The columns of `schemas.bronze.LOG_COPY_COLUMNS`; chosen_from, chosen_to and base_run are None."""
@@ -155,6 +156,7 @@ class ScannedCopy:
             ],
             "damaged": any(segment.damaged for segment in self.segments),
             "silent_voters": None if self.proof is None else list(self.proof.silent_voters),
+            "other_log": self.other_log,
         }
 
 

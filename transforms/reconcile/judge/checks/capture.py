@@ -6,7 +6,6 @@ from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.checks.codes import CONFIG_SKIPPED, POISON
 from schemas.classes import LAG
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_FULL_SYNC, STOP_THE_LOAD
-from transforms.kraft.other_logs import ANOTHER_LOG
 from transforms.kraft.quorum import foreign_copies
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, not_applicable, passed, unknown
@@ -217,7 +216,7 @@ def _copies_of_one_cluster(facts: Facts) -> Outcome:
             if KRAFT not in facts.collected
             else unknown("no copy was found")
         )
-    others = [copy for copy in facts.copies if (copy.problem or "").startswith(ANOTHER_LOG)]
+    others = [copy for copy in facts.copies if copy.other_log]
     return found([*foreign_copies(facts.copies), *(f"{copy.location}: {copy.problem}" for copy in others)])
 
 
