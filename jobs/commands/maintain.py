@@ -10,11 +10,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from jobs.evidence.opening import open_settings, settings_of_folder
-from jobs.exit import CRASH, OK, UsageError
+from jobs.exit import CRASH, OK, AuditError, UsageError
 from jobs.run.run import shared
 from jobs.runtime.output import terminal_width
 from jobs.settings import MaintainSettings, Settings, add_files_argument, load_settings
 from jobs.sinks.delta import Warehouse
+from jobs.steps.maintenance.clock import OPTION, why_doubted
 from jobs.steps.maintenance.left_behind import Left, left_behind, sweep
 from jobs.steps.maintenance.maintain import maintain, rules_of, stored_rules
 from jobs.steps.maintenance.upkeep import Tended, Upkeep
@@ -39,15 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", metavar="NAME", help="with --warehouse: rows of this cluster alone")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed, table by table")
     parser.add_argument(
+        OPTION,
+        action="store_true",
+        help="remove rows although no run began for a long time, as if the machine's clock had leapt",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print one JSON object for each table, and with --dry-run for each leftover"
     )
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Maintain and print a line for each table. Returns 0, or 1 if a table could not be maintained."""
+    """Maintain and print a line for each table. Returns 0, or 1 if a table could not be maintained or the clock is doubted."""
     several = _settings(arguments)
     now = datetime.now(UTC)
     with open_settings(shared(several) if len(several) > 1 else several[0]) as warehouse:
+        doubt = "" if arguments.clock_is_right else why_doubted(warehouse, now)
+        if doubt and not arguments.dry_run:
+            raise AuditError(doubt)
         rules = _rules(arguments, several, warehouse)
         hours = max((each.maintain or MaintainSettings()).vacuum_hours for each in several)
         found = maintain(warehouse, Upkeep(rules, now, hours, dry_run=arguments.dry_run))
@@ -55,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     left, problems = left_behind(own, now) if arguments.dry_run else ([], sweep(own, now))
     for line in _objects([*found, *left]) if arguments.json else _table(found, left, dry_run=arguments.dry_run):
         print(line)
-    problems += [f"{each.table}: {each.problem}" for each in found if each.problem]
+    problems += [*([doubt] if doubt else []), *(f"{each.table}: {each.problem}" for each in found if each.problem)]
     for problem in problems:
         print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
     return CRASH if problems else OK

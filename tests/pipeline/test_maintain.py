@@ -349,6 +349,9 @@ def test_after_a_run_it_is_done_when_it_is_due(filled: Warehouse, runs: Runs) ->
     assert due(filled, {"c": settings()}, NOW) == ([], False), "not configured"
     daily = {"c": settings(maintain={"every_hours": 24})}
     assert due(filled, daily, NOW) == (["c"], True)
+    (doubt,) = after_run(filled, daily, NOW)
+    assert doubt.startswith("maintenance: no row is removed, because this machine's clock may be wrong: from ")
+    stored(filled, MAINTENANCE, [{"cluster": None, "run_id": None, "done_at": at(2), "what": "files"}])
     assert after_run(filled, daily, NOW) == []
     assert due(filled, daily, NOW + timedelta(hours=23)) == ([], False)
     assert due(filled, daily, NOW + timedelta(hours=24)) == (["c"], True)
@@ -375,12 +378,16 @@ def said(filled: Warehouse, capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_the_command_says_what_would_go_and_what_went(said: Any, filled: Warehouse, runs: Runs) -> None:
     code, out, err = said("maintain", "--dry-run")
+    assert (code, "this machine's clock may be wrong" in err) == (1, True)
+    code, out, err = said("maintain")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    code, out, err = said("maintain", "--dry-run", "--clock-is-right")
     assert code == 0
     assert "tables checked" in out
     assert out.rstrip().endswith("nothing was changed")
     assert "rows' bytes" in out
     assert "about " in next(line for line in out.splitlines() if line.startswith("bronze.zk_znodes"))
-    code, out, err = said("maintain", "--json", "--cluster", "c")
+    code, out, err = said("maintain", "--json", "--cluster", "c", "--clock-is-right")
     assert (code, err) == (0, "")
     objects = [json.loads(line) for line in out.splitlines()]
     assert {each["table"] for each in objects} >= {"gold.runs", "bronze.zk_znodes"}

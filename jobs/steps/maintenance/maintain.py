@@ -22,6 +22,7 @@ from jobs.sinks.delta_errors import ConcurrentWriteError
 from jobs.sinks.reader import ORDER, oldest_first
 from jobs.sinks.views import store_views
 from jobs.steps.maintenance.alone import BusyError, alone
+from jobs.steps.maintenance.clock import why_doubted
 from jobs.steps.maintenance.due import due
 from jobs.steps.maintenance.files import delta_settings, hours_to_keep, tend_files
 from jobs.steps.maintenance.isr_days import sum_up
@@ -109,6 +110,8 @@ def after_run(warehouse: Warehouse, several: Mapping[str, Settings], now: dateti
     names, files = due(warehouse, several, now)
     if not names and not files:
         return []
+    if doubt := why_doubted(warehouse, now):
+        return [f"maintenance: {doubt}"]
     chosen_ones = [several[name] for name in names]
     hours = max(each.maintain.vacuum_hours for each in several.values() if each.maintain is not None)
     try:
