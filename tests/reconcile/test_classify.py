@@ -191,6 +191,11 @@ def test_what_the_transaction_logs_show_as_krafts_own_write_is_no_foreign_one() 
     )
     # The barriers around the record are of the mirroring before, which did not fail.
     assert by_kraft.lost_offset is None
+    # With clocks that nobody has measured it cannot be told whether the write came after the record: where it was lost is unknown.
+    unmeasured = credential(700, **known, clocks=Clocks(margin_ms=300_000))
+    assert (unmeasured.class_, unmeasured.lost_offset) == (classes.LOST_WRITE, None)
+    surely_before = credential(700, **known, clocks=Clocks(ahead_ms=600_000))
+    assert (surely_before.class_, surely_before.lost_offset) == (classes.LOST_WRITE, 50)
     assert credential(700, **known, foreign_zxids=frozenset({700})).class_ == classes.FOREIGN_WRITE
     # What was written before the transaction logs begin may be anybody's.
     assert credential(150, **known).class_ == classes.FOREIGN_WRITE

@@ -77,8 +77,8 @@ def _missing(row: DifferingRow, context: Context) -> Divergence:
     found = _divergence(row, None, kind, row.zk, row.kraft, (verdict, why), context)
     places = homes(row.entity.name, row.key)
     folder = context.homes.gone.get(places[-1]) if places and row.zk is None else None
-    if verdict == classes.LOST_WRITE and row.zk is None and writers.taken_by(row, context):
-        # It was mirrored, and taken away later: nothing was lost at the barriers around its record.
+    if verdict == classes.LOST_WRITE and row.zk is None and writers.may_be_taken(row, context):
+        # It was or may have been mirrored, and taken away later: nothing was lost at the barriers around its record.
         found = replace(found, lost_offset=None)
     return replace(found, zk_path=folder) if folder else found
 

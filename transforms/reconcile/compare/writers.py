@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from schemas import classes
-from transforms.reconcile.compare.context import Context
+from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Context
 from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, WrittenAt, same
 from transforms.reconcile.compare.home import homes
 from transforms.zookeeper.zxids import hexadecimal
@@ -207,11 +207,23 @@ def taken_by(row: DifferingRow, context: Context) -> WrittenAt | None:
 
     That controller does not have the row itself: a node that starts can lose a credential (`ScramDelta.apply`, S§12.2).
     """
+    there = _without_it(row, context)
+    return there if there is not None and context.clocks.after(there.mtime, row.kraft_time) else None
+
+
+def may_be_taken(row: DifferingRow, context: Context) -> bool:
+    """The same as far as clocks tell it that nobody has measured: a write shortly after the record is not surely later."""
+    there = _without_it(row, context)
+    if there is None or context.clocks.margin_ms < CLOCK_MARGIN_MS:
+        return taken_by(row, context) is not None
+    return not context.clocks.before(there.mtime, row.kraft_time)
+
+
+def _without_it(row: DifferingRow, context: Context) -> WrittenAt | None:
+    """The last write of the row's znode, which a KRaft controller made without the row; None if the logs show none."""
     places = homes(row.entity.name, row.key)
     there = context.homes.written.get(places[-1]) if places else None
-    if there is None or not written_by_kraft(there, context) or not context.clocks.after(there.mtime, row.kraft_time):
-        return None
-    return there
+    return there if there is not None and written_by_kraft(there, context) else None
 
 
 def taken(sentence: str, row: DifferingRow, context: Context) -> str | None:
