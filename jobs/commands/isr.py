@@ -257,10 +257,12 @@ def _controller(
     def rows(table: Table, **wanted: str) -> list[dict[str, Any]]:
         return list(records(past.rows(table, where={"source": source, **wanted}), table))
 
+    leader = past.report.migration.leader_id
     configs = (
         [
             *rows(CONFIGS.table, resource_type="TOPIC", resource_name=topic),
             *rows(CONFIGS.table, resource_type="BROKER", resource_name=""),
+            *([] if leader is None else rows(CONFIGS.table, resource_type="BROKER", resource_name=str(leader))),
         ]
         if source == KRAFT
         else ()

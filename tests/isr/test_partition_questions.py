@@ -130,6 +130,23 @@ def test_the_controller_knows_the_partition_and_the_topics_own_settings_first() 
 
 
 @pytest.mark.parametrize(
+    ("own", "topics", "unclean"),
+    [("true", None, True), ("false", None, False), ("true", "false", False), ("false", "true", True)],
+)
+def test_the_active_controllers_own_setting_counts_before_the_clusters(
+    own: str, topics: str | None, unclean: bool
+) -> None:
+    """`ConfigurationControlManager.currentControllerConfig`: kafka-configs.sh --entity-type brokers --entity-name 3000."""
+    name = "unclean.leader.election.enable"
+    cluster = "false" if own == "true" else "true"
+    configs = [setting("BROKER", "3000", name, own), setting("TOPIC", "t", name, topics)]
+    configs.append(setting("BROKER", "", name, cluster))
+    found = controller_of(ControllerMode.KRAFT, (4, 0), BROKERS, [ROW], configs, 0)
+    assert found is not None
+    assert found.unclean is unclean
+
+
+@pytest.mark.parametrize(
     ("value", "unclean"), [("TRUE", True), ("True", True), ("false", False), ("yes", False), (None, False)]
 )
 def test_unclean_elections_are_allowed_however_true_is_spelled(value: str | None, unclean: bool) -> None:

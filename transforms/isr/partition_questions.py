@@ -85,8 +85,8 @@ def controller_of(
 ) -> Controller | None:
     """The controller of a mode that would answer for a partition; None where that side has no brokers.
 
-    All are silver rows of that side: `partitions` those of the topic, `configs` the topic's own and the cluster-wide ones
-    (BROKER with an empty name), which the log alone holds: static ones are not stored.
+    All are silver rows of that side: `partitions` those of the topic, `configs` the topic's own, those of the active controller (BROKER
+    with its id) and the cluster-wide ones (with an empty name), which the log alone holds: static ones are not stored.
     """
     registered = {
         row["broker_id"]: Registration(row["broker_epoch"], bool(row["fenced"]), bool(row["in_controlled_shutdown"]))
@@ -123,8 +123,9 @@ def at_levels(controller: Controller, finalised: Mapping[str, int], *, migrating
 
 
 def _settings(configs: Sequence[Row]) -> dict[str, str]:
-    """Configurations by name: the topic's own before the cluster-wide ones."""
-    ordered = sorted(configs, key=lambda row: row["resource_type"] == "TOPIC")
+    """Configurations by name: the topic's own, else the active controller's, else the cluster-wide ones
+    (`KafkaConfigSchema.resolveEffectiveTopicConfig`)."""
+    ordered = sorted(configs, key=lambda row: (row["resource_type"] == "TOPIC", row["resource_name"] != ""))
     return {row["config"]: row["value"] for row in ordered if row["value"] is not None}
 
 
