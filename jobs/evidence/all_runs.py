@@ -14,6 +14,7 @@ from jobs.evidence.past_records import applied, oldest_base
 from schemas.bronze import KRAFT_RECORDS
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
+from transforms.kraft.other_logs import CLOCKS_APART_MS
 from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.transactions import MARKERS, Marker, read_transactions
 from transforms.runs import FAILED, oldest_first
@@ -26,7 +27,8 @@ class RunExtent:
     """What one run has of a log: its first record's offset, and the end proved committed (exclusive).
 
     `first_time` is the append time (ms) of the first record but that at offset 0: once there is a snapshot, a leader does not give
-    that one. `cluster_id` is None if the run did not know it.
+    that one. `newest` is that of the last record, `epoch` the newest leader epoch that began before `end`. They and `cluster_id` are None
+    if the run did not know or store them.
     """
 
     run_id: str
@@ -34,6 +36,8 @@ class RunExtent:
     first_time: int
     end: int
     cluster_id: str | None = None
+    newest: int | None = None
+    epoch: int | None = None
 
 
 @dataclass
@@ -47,6 +51,8 @@ class OneLog:
     gaps: list[tuple[int, int]] = field(default_factory=list)
     begun: int | None = None
     cluster_id: str | None = None
+    newest: int | None = None
+    epoch: int | None = None
 
     @property
     def first(self) -> int:
@@ -64,14 +70,15 @@ def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
 
     The log of another cluster is another log: RUN-01 failed in that run, and the cluster's own log goes on after it.
     A log that begins at offset 0 or 1 at another time is another log: the controllers were formatted again. A log that begins
-    later is the part of the earlier one that Kafka has not pruned.
+    later is the part of the earlier one that Kafka has not pruned, unless its times or epochs show that it is another one.
     """
     found: list[OneLog] = []
     for run in runs:
         begun = run.first_time if run.first <= 1 else None
         log = next((each for each in reversed(found) if is_of_one_cluster(each, run)), None)
-        if log is None or (begun is not None and begun != log.begun):
-            log = OneLog({run.run_id: (run.first, run.end)}, begun=begun, cluster_id=run.cluster_id)
+        if log is None or (begun is not None and begun != log.begun) or (begun is None and _is_younger(run, log)):
+            parts = {run.run_id: (run.first, run.end)}
+            log = OneLog(parts, begun=begun, cluster_id=run.cluster_id, newest=run.newest, epoch=run.epoch)
             found.append(log)
             continue
         log.cluster_id = log.cluster_id or run.cluster_id
@@ -80,7 +87,16 @@ def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
             log.gaps.append((end, run.first))
         if run.end > end:
             log.parts[run.run_id] = (max(run.first, end), run.end)
+            log.newest, log.epoch = run.newest or log.newest, run.epoch or log.epoch
     return found
+
+
+def _is_younger(run: RunExtent, log: OneLog) -> bool:
+    """Whether a run that has not seen its log's first record has read one that was begun after the log: its record is younger than
+    all that the log had there, or it is longer and of an older epoch, and epochs never fall."""
+    if run.first < log.end and log.newest is not None and run.first_time > log.newest + CLOCKS_APART_MS:
+        return True
+    return run.end > log.end and run.epoch is not None and log.epoch is not None and run.epoch < log.epoch
 
 
 def is_of_one_cluster(log: OneLog, other: OneLog | RunExtent) -> bool:
@@ -106,7 +122,8 @@ def _extents(finished: Finished) -> list[RunExtent]:
     mine = F.col(CLUSTER) == finished.cluster
     finished_runs = spark_tables(finished.warehouse).read(RUNS).where(mine & (F.col("verdict") != FAILED))
     last = F.get_json_object("report", "$.migration.committed_end_offset").cast("bigint")
-    ends = finished_runs.select("run_id", "cluster_id", *_IN_ORDER, last.alias("last")).where("last IS NOT NULL")
+    stored = ("cluster_id", "newest_append_time", "leader_epochs")
+    ends = finished_runs.select("run_id", *stored, *_IN_ORDER, last.alias("last")).where("last IS NOT NULL")
     good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
     own = spark_tables(finished.warehouse).read(KRAFT_RECORDS).where(good)
     # That of offset 0 is the greatest, which counts where there is no other one.
@@ -114,7 +131,19 @@ def _extents(finished: Finished) -> list[RunExtent]:
     firsts = own.groupBy("run_id").agg(F.min("offset").alias("first"), F.min(placed)["append_time"].alias("time"))
     rows = ends.join(firsts, "run_id").orderBy(*oldest_first()).collect()
     return [
-        RunExtent(row["run_id"], row["first"], row["time"] or 0, row["last"] + 1, row["cluster_id"]) for row in rows
+        RunExtent(
+            row["run_id"],
+            row["first"],
+            row["time"] or 0,
+            row["last"] + 1,
+            row["cluster_id"],
+            row["newest_append_time"],
+            max(
+                (each["epoch"] for each in row["leader_epochs"] or () if each["start_offset"] <= row["last"]),
+                default=None,
+            ),
+        )
+        for row in rows
     ]
 
 

@@ -34,7 +34,7 @@ class Missing:
     """Records of the log that a run was to read (`of_rows`, None if it is no longer known) and those that are there.
 
     `removed` is when retention has removed them (UTC), None where it did not. `newest` is the append time (ms) of the run's newest
-    record, None where the run did not say.
+    record, `last` the last offset that it found committed (inclusive) and `cluster_id` that of its log, None where the run did not say.
     """
 
     run_id: str
@@ -42,6 +42,8 @@ class Missing:
     of_rows: int | None
     removed: datetime | None
     newest: int | None = None
+    last: int | None = None
+    cluster_id: str | None = None
 
 
 def of_all_runs(finished: Finished, logs: Sequence[OneLog]) -> list[Missing]:
@@ -51,17 +53,30 @@ def of_all_runs(finished: Finished, logs: Sequence[OneLog]) -> list[Missing]:
     end = F.get_json_object("report", "$.migration.committed_end_offset").alias("end")
     mine = (F.col(CLUSTER) == finished.cluster) & (F.col("verdict") != FAILED)
     rows = (
-        warehouse.read(RUNS).where(mine).orderBy(*oldest_first()).select("run_id", end, "newest_append_time").collect()
+        warehouse.read(RUNS)
+        .where(mine)
+        .orderBy(*oldest_first())
+        .select("run_id", end, "newest_append_time", "cluster_id")
+        .collect()
     )
     known = {row["run_id"]: row.asDict() for row in rows}
     found = _missing(warehouse, finished.cluster, known)
-    whole = [log.begun for log in logs if log.begun is not None and not log.gaps]
-    return [each for each in found if each.removed is None or not _is_in(each, whole)]
+    return [each for each in found if each.removed is None or not _is_in(each, logs)]
 
 
-def _is_in(each: Missing, whole: Sequence[int]) -> bool:
-    """Whether a run's records are in a log that is there from offset 0, which began at one of these times (ms)."""
-    return each.newest is not None and any(begun <= each.newest for begun in whole)
+def _is_in(each: Missing, logs: Sequence[OneLog]) -> bool:
+    """Whether a run's records are in one of the cluster's logs, oldest first: one that is there from its beginning to beyond them.
+
+    They are not if they may be of the log that was begun after it.
+    """
+    if each.newest is None or each.last is None:
+        return False
+    mine = [log for log in logs if None in (log.cluster_id, each.cluster_id) or log.cluster_id == each.cluster_id]
+    for log, following in zip(mine, [*mine[1:], None], strict=True):
+        whole = log.begun is not None and log.begun <= each.newest and not log.gaps and each.last < log.end
+        if whole and (following is None or (following.begun is not None and following.begun > each.newest)):
+            return True
+    return False
 
 
 def of_chain(past: PastRun) -> list[Missing]:
@@ -94,8 +109,9 @@ def _missing(warehouse: Warehouse, cluster: str, runs: Mapping[str, Mapping[str,
             continue
         wanted = _wanted(copies[run_id], there) if run_id in copies else None
         if wanted is None or (there["good"] < wanted and not there["bad"]):
-            newest = row.get("newest_append_time")
-            found.append(Missing(run_id, there["good"], wanted, removed.get(run_id), newest))
+            newest, last = row.get("newest_append_time"), None if row.get("end") is None else int(row["end"])
+            gone = removed.get(run_id)
+            found.append(Missing(run_id, there["good"], wanted, gone, newest, last, row.get("cluster_id")))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -99,9 +100,20 @@ def test_records_that_are_gone_are_told_by_whose_doing() -> None:
 
 
 def test_what_a_log_that_is_there_from_its_beginning_holds_is_not_missed() -> None:
-    assert _is_in(Missing("r1", 0, None, AT, newest=100), [50])
-    assert not _is_in(Missing("r1", 0, None, AT, newest=40), [50]), "it was of a log before"
-    assert not _is_in(Missing("r1", 0, None, AT), [50]), "an earlier release did not say"
+    whole = OneLog({"a": (0, 400)}, begun=50)
+    gone = Missing("r1", 0, None, AT, newest=100, last=399)
+    assert _is_in(gone, [whole])
+    assert not _is_in(replace(gone, newest=40), [whole]), "it was of a log before"
+    assert not _is_in(replace(gone, newest=None), [whole]), "an earlier release did not say"
+    assert not _is_in(replace(gone, last=400), [whole]), (
+        "it had read more of the log, as its last run before it was formatted again"
+    )
+    assert not _is_in(gone, [OneLog({"a": (0, 400)}, [(90, 95)], begun=50)])
+    for begun in (90, None):
+        assert not _is_in(gone, [whole, OneLog({"b": (20, 90)}, begun=begun)]), "it may be of the log after it"
+    assert _is_in(gone, [whole, OneLog({"b": (0, 90)}, begun=120)])
+    other = OneLog({"b": (20, 90)}, cluster_id="other")
+    assert _is_in(replace(gone, cluster_id="own"), [whole, other]), "another cluster's log"
 
 
 def test_a_gap_is_not_said_to_be_unread_where_rows_are_gone() -> None:

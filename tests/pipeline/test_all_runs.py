@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jobs.commands.changes import heading
 from jobs.evidence.all_runs import RunExtent, logs_of
 
@@ -34,6 +36,29 @@ def test_a_log_whose_beginning_nobody_saw_goes_on_until_another_one_begins() -> 
     first, second = logs_of([RunExtent("a", 50, T, 100), RunExtent("b", 60, T, 120), RunExtent("c", 0, T + 9, 10)])
     assert first.parts == {"a": (50, 100), "b": (100, 120)}
     assert second.parts == {"c": (0, 10)}
+
+
+def test_a_new_log_whose_beginning_was_pruned_is_not_the_old_one() -> None:
+    """Formatted, grown and pruned between two runs: its changes were told as a sequel of the old log's, without a word."""
+    old = RunExtent("a", 0, T, 100, newest=T + 50, epoch=3)
+    within, beyond = RunExtent("b", 60, T + 90_000, 300, epoch=2), RunExtent("b", 140, T + 90_000, 300, epoch=2)
+    for new in (within, beyond):
+        first, second = logs_of([old, new, RunExtent("c", 200, T + 99_000, 400, epoch=2)])
+        assert first.parts == {"a": (0, 100)}
+        assert second.parts == {"b": (new.first, 300), "c": (300, 400)}
+
+
+def test_a_part_of_the_same_log_is_no_new_one() -> None:
+    """What Kafka has pruned, clocks of two leaders, an older copy, a run of a release that did not say."""
+    old = RunExtent("a", 0, T, 100, newest=T + 50, epoch=3)
+    for later in (
+        RunExtent("pruned", 60, T + 40, 300, epoch=4),
+        RunExtent("a clock behind", 60, T + 50_000, 300, epoch=3),
+        RunExtent("an older copy", 60, T + 40, 90, epoch=2),
+        RunExtent("did not say", 140, T + 90_000, 300),
+    ):
+        assert len(logs_of([old, later])) == 1, later
+    assert len(logs_of([replace(old, newest=None, epoch=None), RunExtent("b", 60, T + 90_000, 300, epoch=2)])) == 1
 
 
 def test_a_log_that_was_copied_live_begins_at_offset_1() -> None:
