@@ -173,6 +173,7 @@ def message_of(letter: Letter, page: str) -> EmailMessage:
 def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, sender: Sender = send) -> Delivery:
     """Send the letters, or write them into the folder `dry_run` as `.eml` files instead, which leaves no trace elsewhere."""
     delivery = Delivery()
+    begun: set[str] = set()
     for number, letter in enumerate(made, 1):
         problem = ""
         try:
@@ -180,9 +181,12 @@ def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, send
             if dry_run is not None:
                 delivery.lines.append(f"Mail         {_written(message, dry_run, letter, number)} (not sent)")
                 continue
-            if is_stop_due():
+            about = {each.run.cluster for each in letter.candidates}
+            # A cluster has one result: with one of its mails sent, the next run would send all of them again.
+            if is_stop_due() and not about & begun:
                 raise MailError("mail not sent: the run was stopped")
             sent = sender(message, letter.settings)
+            begun |= about
             delivery.lines.append(f"Mail         {visible(', '.join(sent.recipients), 500)}")
             if sent.refused:
                 delivery.problems.append(f"the mail server refused {', '.join(sent.refused)}; the others have the mail")

@@ -184,6 +184,29 @@ def test_a_mail_that_fails_is_said_and_kept_and_the_others_go(tmp_path: Path) ->
     ]
 
 
+def test_after_a_stop_the_other_mails_about_the_same_cluster_still_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gold `mails` has one result for a cluster: with one of two mails sent, the next run would send both again."""
+    made = mails.letters(
+        [candidate("a", mail("both@example.com", "one@example.com")), candidate("b", mail("both@example.com"))]
+    )
+    made += mails.letters([candidate("c", mail("t@example.com", host="other"))])
+    assert len(made) == 3
+
+    def sender(message: Any, settings: MailSettings) -> SentMail:
+        if not sent:
+            os.kill(os.getpid(), signal.SIGTERM)
+        sent.append(str(message["To"]))
+        return SentMail([str(message["To"])], [])
+
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    sent: list[str] = []
+    kept = []
+    with Stopping().armed(), pytest.raises(Stopped), not_halfway():
+        kept.append(mails.deliver(made, "", None, sender))
+    assert sorted(sent) == ["both@example.com", "one@example.com"]
+    assert {row["cluster"] for row in kept[0].rows if row["problem"]} == {"c"}
+
+
 def test_after_a_stop_no_more_mails_are_tried_and_they_stay_owed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stopped run has seconds: a mail on its way is finished, the next ones are for the next run."""
     made = mails.letters([candidate("a", mail("t@example.com")), candidate("b", mail("t@example.com", host="other"))])
