@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -60,19 +60,27 @@ class ClusterResult:
         return 0 if self.report is None else self.report.exit_code
 
 
-def run_all(run: Run, out: Place | None = None, progress: Progress | None = None) -> dict[str, ClusterResult]:
+def run_all(
+    run: Run,
+    out: Place | None = None,
+    progress: Progress | None = None,
+    found: dict[str, ClusterResult] | None = None,
+) -> dict[str, ClusterResult]:
     """Run every step over all clusters of the run and write the reports; returns the result of each cluster, by name.
 
     `out` is where the report of a run over one cluster goes. A cluster's own fault is in its result. Raises any other
-    error that stops a run over a single cluster.
+    error that stops a run over a single cluster. `found` has what is known as soon as it is known, for a run that is stopped.
     """
+    outcomes = {} if found is None else found
     progress = progress or Progress.for_terminal(sys.stderr)
     progress.follow(run.spark)
     run.counted = progress.counted
     with progress:
         reports = _audited(run, progress)
+        outcomes |= {name: ClusterResult(report) for name, report in reports.items()}
         with progress.step("writing the reports"):
-            outcomes = {name: _written(run, report, out) for name, report in reports.items()}
+            for name, report in reports.items():
+                outcomes[name] = _written(run, report, out)
     return outcomes | _failed(run)
 
 
@@ -211,10 +219,11 @@ def _note(begun: Begun | None, error: BaseException) -> None:
 
 
 def _audit(run: Run, out: Place | None, output: OutputOptions, begun: Begun | None) -> int:
+    found: dict[str, ClusterResult] = {}
     try:
-        outcomes, stopped = _outcomes(run, out, output)
+        outcomes, stopped = _outcomes(run, out, output, found)
     except Stopped as end:
-        _leave_rows(run, end, output, begun)
+        _leave_rows(run, end, output, begun, found)
         raise
     if begun is not None and run.recorded >= run.clusters.keys():
         begun.end()
@@ -233,10 +242,13 @@ def _audit(run: Run, out: Place | None, output: OutputOptions, begun: Begun | No
     return worst([*(outcome.exit_code for outcome in outcomes.values()), *own])
 
 
-def _leave_rows(run: Run, end: Stopped, output: OutputOptions, begun: Begun | None) -> None:
+def _leave_rows(
+    run: Run, end: Stopped, output: OutputOptions, begun: Begun | None, found: Mapping[str, ClusterResult]
+) -> None:
     """A failed row for each cluster that has none, in a thread of its own: the main one was stopped amid a call to Java.
 
-    If that takes too long, the note that the run has begun records why it ended, and the next run writes the rows.
+    Clusters that have a row are mailed with what was `found`; a mail says if the report could not be written. If that takes too long,
+    the note that the run has begun records why it ended, and the next run writes the rows.
     """
 
     def leave() -> None:
@@ -247,7 +259,7 @@ def _leave_rows(run: Run, end: Stopped, output: OutputOptions, begun: Begun | No
         if begun is not None:
             begun.end()
         if end.timed_out and begun is not None:
-            _after(run, _failed(run), output)
+            _after(run, {**_unwritten(run, end, found), **_failed(run)}, output)
         else:
             publish_stopped(run)
 
@@ -260,6 +272,16 @@ def _leave_rows(run: Run, end: Stopped, output: OutputOptions, begun: Begun | No
     thread = threading.Thread(target=quietly, daemon=True)
     thread.start()
     thread.join(_SECONDS_FOR_MAILS if end.timed_out else _SECONDS_FOR_ROWS)
+
+
+def _unwritten(run: Run, end: Stopped, found: Mapping[str, ClusterResult]) -> dict[str, ClusterResult]:
+    """Results of the clusters that have a row, with why there is no report where the run was stopped before it was written."""
+    stopped = Failure(end.why, end.exit_code)
+    return {
+        name: each if each.paths is not None or each.failure is not None else replace(each, failure=stopped)
+        for name, each in found.items()
+        if run.clusters[name].failure is None
+    }
 
 
 @contextmanager
@@ -281,10 +303,13 @@ def _opened(
         yield run
 
 
-def _outcomes(run: Run, out: Place | None, output: OutputOptions) -> tuple[dict[str, ClusterResult], Exception | None]:
+def _outcomes(
+    run: Run, out: Place | None, output: OutputOptions, found: dict[str, ClusterResult]
+) -> tuple[dict[str, ClusterResult], Exception | None]:
     """The outcome of each cluster, and the error of the only one, which is also in gold `runs` and may be mailed."""
     try:
-        return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=output.quiet, color=output.color)), None
+        progress = Progress.for_terminal(sys.stderr, quiet=output.quiet, color=output.color)
+        return run_all(run, out, progress, found), None
     except Exception as error:
         failed = _failed(run)
         if not failed:
