@@ -57,7 +57,8 @@ CLASSES: dict[str, DivergenceClass] = {
             LOAD_EXTRA,
             True,
             "the load created a row that ZooKeeper does not have",
-            "Remove or rename each listed entry through the Admin API. Check the known defects of this Kafka version.",
+            "Remove or rename each listed entry through the Admin API. Check the known defects of this Kafka version. A quota with an "
+            "empty name, or of the type users, clients or ips, stays: Kafka does not delete it, and it applies to nobody.",
         ),
         DivergenceClass(
             UNCOMMITTED_TAIL,

@@ -60,7 +60,8 @@ CHECKS: tuple[Check, ...] = (
         ("dual_write",),
         DURING,
         "Delete the client metrics subscriptions, ACLs, quotas and credentials listed, and create no new ones until the migration is "
-        "finalised. With them, the full sync after the next controller failover cannot finish.",
+        "finalised. With them, the full sync after the next controller failover cannot finish. Kafka does not delete a quota with an "
+        "empty name: finalise, or start the controllers with the release before their upgrade, which writes it as the default.",
         "ZkConfigMigrationClient, ZkAclMigrationClient; S§5.2",
         needs=KRAFT_ONLY,
     ),

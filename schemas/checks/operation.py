@@ -166,13 +166,14 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "CFG-05",
-        "No quota or credential has an encoded or empty name",
+        "No quota or credential has an encoded or empty name, or the name of a folder for its type",
         (),
         DURING | IN_KRAFT,
         "Create the quotas and credentials listed again under the names that clients use, and those with an empty name as "
-        "defaults (`--entity-default`); then delete those listed through the Admin API. A load of Kafka 3.4 to 3.7.0 stored "
+        "defaults (`--entity-default`); then delete those with an encoded name through the Admin API. Kafka does not delete a quota "
+        "with an empty name, or of the type users, clients or ips: it stays, and is listed on. A load of Kafka 3.4 to 3.7.0 stored "
         "names as ZooKeeper encodes them, and defaults under an empty name. They apply to nobody.",
-        "KAFKA-16222; KAFKA-16411; Sanitizer; S§4.2",
+        "KAFKA-16222; KAFKA-16411; Sanitizer; ClientQuotaControlManager.validateEntity; S§4.2",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

@@ -376,6 +376,23 @@ def test_a_name_that_a_load_stored_encoded_applies_to_nobody() -> None:
     ]
 
 
+def test_a_quota_that_kafka_3_4_stored_under_a_folders_name_applies_to_nobody() -> None:
+    """Brokers know no such type (`ClientQuotaMetadataManager`), and once ZooKeeper was gone nothing showed it."""
+    kinds = (("users", "alice"), ("clients", None), ("ips", "10.0.0.1"), ("user", "alice"), ("client-id", None))
+    quota = {"quota": "producer_byte_rate", "value": 1.0}
+    rows = [
+        {**quota, "source": side, "entity": [{"type": kind, "name": name}]}
+        for side in ("kraft", "zookeeper")
+        for kind, name in kinds
+    ]
+    found = gathered({**ROWS, "client_quotas": rows}, (), ((), ()), KNOWN).rows()
+    assert sorted(row["text"] for row in found if row["code"] == ENCODED_NAME) == [
+        "a quota of clients=<default>: Kafka 3.4 stored it under the folder's name, and it applies to nobody",
+        "a quota of ips=10.0.0.1: Kafka 3.4 stored it under the folder's name, and it applies to nobody",
+        "a quota of users=alice: Kafka 3.4 stored it under the folder's name, and it applies to nobody",
+    ]
+
+
 def violations_of(code: str, *texts: str | None) -> pl.DataFrame:
     return pl.DataFrame({"code": [code] * len(texts), "text": texts}, schema=VIOLATIONS)
 

@@ -8,12 +8,12 @@ from typing import Any
 from transforms.reconcile.compare.home import sanitized
 
 # Kafka 3.4 writes the name of the ZooKeeper folder where the entity's type belongs.
-_FOLDERS = ("users", "clients", "ips")
+FOLDERS = ("users", "clients", "ips")
 
 
 def mangled(entity: str, key: Mapping[str, Any]) -> str | None:
     """Name the defect when a KRaft key is one that such a load made; None when the key looks right."""
-    if any(kind in _FOLDERS for kind, _ in _parts(entity, key)):
+    if any(kind in FOLDERS for kind, _ in _parts(entity, key)):
         return "Kafka 3.4 stored the quota under the folder's name instead of the entity's type"
     names = [name for _, name in _parts(entity, key)]
     if any(name == "" for name in names):

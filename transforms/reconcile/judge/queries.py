@@ -13,6 +13,7 @@ from schemas.checks.codes import ENCODED_NAME, HALF_LOADED, SCRAM_LEFT_OUT, TO_D
 from transforms.frames import except_ids, json_of
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.compare.home import NO_ZNODE_NAME
+from transforms.reconcile.compare.names import FOLDERS
 from transforms.reconcile.judge import kraft_queries, operation_queries
 from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
@@ -120,7 +121,7 @@ def _of_configs(configs: pl.DataFrame, partitions: pl.DataFrame) -> Iterator[pl.
 def _of_security(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.DataFrame]:
     yield broken(tables["acls"], [_acl_without_place(), *operation_queries.acl_rules(known.health)])
     quotas, credentials = zip(_names_without_place(known), _encoded_names(), strict=True)
-    yield broken(tables["client_quotas"], quotas)
+    yield broken(tables["client_quotas"], [*quotas, _folders_for_types()])
     yield broken(
         tables["scram_credentials"], [*credentials, credentials_in_clear(), *operation_queries.credential_rules()]
     )
@@ -223,11 +224,22 @@ def _encoded_names() -> tuple[RowRule, RowRule]:
     return _by_name(ENCODED_NAME, "^$|%[0-9A-F]{2}", "a load stored it so, and it applies to nobody")
 
 
+def _folders_for_types() -> RowRule:
+    """Of quotas: those that Kafka 3.4 stored under the name of ZooKeeper's folder instead of the entity's type."""
+    odd = pl.element().struct.field("type").is_in(FOLDERS)
+    text = said("a quota of {}: Kafka 3.4 stored it under the folder's name, and it applies to nobody", _quota())
+    return RowRule(ENCODED_NAME, _kraft() & pl.col("entity").list.eval(odd).list.any(), text)
+
+
+def _quota() -> pl.Expr:
+    return _spelled(json_of("entity").str.json_path_match("$.entity"))
+
+
 def _by_name(code: str, names: str, why: str, *, or_default: bool = False) -> tuple[RowRule, RowRule]:
     """Rules for KRaft's quotas and credentials, by a pattern of names; `or_default` also of a quota's default, whose name is null."""
     parts = pl.element().struct.field("name").str.contains(names)
     odd = parts.fill_null(value=True) if or_default else parts
-    quota = said(f"a quota of {{}}: {why}", _spelled(json_of("entity").str.json_path_match("$.entity")))
+    quota = said(f"a quota of {{}}: {why}", _quota())
     credential = said(f"a credential of user {{}}: {why}", "user")
     return (
         RowRule(code, _kraft() & pl.col("entity").list.eval(odd).list.any(), quota),
