@@ -35,7 +35,8 @@ CLASSES: dict[str, DivergenceClass] = {
             True,
             "dual write moved past this change without writing it to ZooKeeper; a rollback would lose it",
             "Force a full sync: restart the active controller cleanly, so that another one takes over and makes ZooKeeper equal "
-            "to KRaft. `kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status` names it (Kafka 3.7 and later). "
+            "to KRaft. Kafka 3.4 has no full sync: upgrade the controllers first, the active one last. "
+            "`kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status` names it (Kafka 3.7 and later). "
             "If DUR-06 or SEC-11 fails, no full sync can finish: make the change again through the Admin API instead. Run the audit again "
             "before you finalise or roll back.",
         ),

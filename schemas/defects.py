@@ -105,7 +105,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "3.4.0",
         _3_5,
     ),
-    KnownDefect("KAFKA-15098", "the authorizer is refused", "Brokers do not start.", "3.5.0", ("3.5.1",)),
+    KnownDefect("KAFKA-15098", "the authorizer is refused", "Brokers do not start.", "3.4.0", ("3.5.1",)),
     KnownDefect(
         "KAFKA-15149",
         "new partitions are not announced to ZooKeeper brokers",

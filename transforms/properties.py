@@ -14,6 +14,7 @@ import javaproperties
 
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
+AUTHORIZER = "authorizer.class.name"
 MIN_ISR = "min.insync.replicas"
 SNAPSHOT_INTERVAL, SNAPSHOT_BYTES = (
     "metadata.log.max.snapshot.interval.ms",
@@ -104,6 +105,7 @@ class NodeSettings:
     the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, and `refused` those whose value it does not
     take, with why, never their values. `min_isr` is min.insync.replicas, `snapshot_ms` SNAPSHOT_INTERVAL (0: never by age) and
     `snapshot_bytes` SNAPSHOT_BYTES, None when the file does not set it; `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
+    `has_authorizer` tells that the file has AUTHORIZER, even an empty one.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -124,6 +126,7 @@ class NodeSettings:
     snapshot_ms: int | None = None
     snapshot_bytes: int | None = None
     creates_dead_letter_topics: bool = False
+    has_authorizer: bool = False
 
     @property
     def voter_ids(self) -> frozenset[int]:
@@ -217,6 +220,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         snapshot_ms=_number(values.get(SNAPSHOT_INTERVAL), bits=64),
         snapshot_bytes=_number(values.get(SNAPSHOT_BYTES), bits=64),
         creates_dead_letter_topics=values.get(DEAD_LETTERS_CREATED, "").strip().lower() == "true",
+        has_authorizer=AUTHORIZER in values,
     )
 
 

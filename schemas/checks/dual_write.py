@@ -24,7 +24,8 @@ CHECKS: tuple[Check, ...] = (
         DURING,
         "Run the audit again if the leadership has just moved. Otherwise find out who claimed /controller: until the leader "
         "has it again, ZooKeeper refuses its changes. Then move the leadership (restart the active controller cleanly): the "
-        "new leader claims /controller, and from Kafka 3.5 on it writes to ZooKeeper what is missing.",
+        "new leader claims /controller, and from Kafka 3.5 on it writes to ZooKeeper what is missing. In Kafka 3.4 a new leader waits "
+        "until each broker that holds replicas runs, and loads ZooKeeper again: start those brokers, and upgrade the controllers.",
         "KIP-866, Controller Claim; KafkaZkClient.tryRegisterKRaftControllerAsActiveController",
     ),
     check(

@@ -22,7 +22,7 @@ CHECKS: tuple[Check, ...] = (
         START_PHASES,
         "Start the brokers listed, with the migration enabled. If a broker will not come back, move its replicas to "
         "other brokers and wait until the reassignment has finished. While a broker listed is not registered, the "
-        "migration does not start. It starts without one that is registered but stopped, and loads that broker's "
+        "migration does not start. From Kafka 3.5 on it starts without one that is registered but stopped, and loads that broker's "
         "partitions as they are then, some without a leader.",
         "KIP-866, Broker Presence; ZkMigrationLeadershipState",
         needs=ZOOKEEPER_ONLY,

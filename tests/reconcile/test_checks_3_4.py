@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.classes import CLASSES
 from schemas.report import CheckResult, Divergences
 from tests.reconcile.test_checks import NOW, OFFSET, aborted_loads, broker, counts, dual_write, waiting
 from transforms.kraft.replay.transactions import read_transactions
@@ -182,3 +183,20 @@ def test_a_load_that_was_aborted_twice_does_not_end() -> None:
     assert judge_gates(run_checks(claimed), claimed)["start"].verdict == "unknown"
     loaded = replace(dual_write(), transactions=aborted_loads(2))
     assert check(loaded, "START-22").verdict == "not_applicable", "a later load ended"
+
+
+def test_a_new_leader_of_3_4_that_waits_for_a_broker_is_told_so() -> None:
+    """Seen in 3.4.1: broker 1 was down at a failover, and the new leader did not claim ZooKeeper until it was back."""
+    now = early(dual_write(), 40)
+    old = {**(now.zookeeper or {}), "controller_kraft_epoch": 0}
+    down = replace(now, zookeeper=old, brokers_in_kraft=[EARLY_BROKERS[0], broker(1, fenced=True), EARLY_BROKERS[2]])
+    waited = (
+        "broker 1 holds replicas and is fenced: a new leader of Kafka 3.4 waits for it before it claims /controller"
+    )
+    assert check(down, "DUR-02").evidence[-1] == waited
+    assert waited not in check(replace(down, kafka_version="3.5.2"), "DUR-02").evidence
+    assert check(replace(down, zookeeper=now.zookeeper), "DUR-02").verdict == "pass"
+
+
+def test_the_remedy_of_a_lost_write_does_not_ask_3_4_for_a_full_sync() -> None:
+    assert "Kafka 3.4 has no full sync: upgrade the controllers first" in CLASSES["lost_write"].remedy

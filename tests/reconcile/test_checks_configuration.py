@@ -132,6 +132,19 @@ def test_a_broker_that_could_not_migrate(old: str, new: str, told: str) -> None:
     assert judge_gates(run_checks(facts), facts)["start"].verdict == "no_go"
 
 
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("3.4", "fail"), ("3.4.1", "fail"), ("3.5.0", "fail"), ("3.5", "pass"), ("3.5.1", "pass"), ("3.9.1", "pass")],
+)
+def test_a_broker_of_3_4_does_not_start_with_an_authorizer(version: str, verdict: str) -> None:
+    """Seen in 3.4.1: "ZooKeeper migration does not yet support authorizers" (`KafkaConfig.validateValues`)."""
+    guarded = [f"{text}authorizer.class.name=kafka.security.authorizer.AclAuthorizer\n" for text in BROKERS]
+    facts = replace(with_files(CONTROLLERS, guarded), kafka_version=version)
+    result = verdicts(facts)["CONF-02"]
+    assert (result.verdict, "authorizer.class.name is set" in "".join(result.evidence)) == (verdict, verdict == "fail")
+    assert verdicts(replace(with_files(CONTROLLERS, BROKERS), kafka_version=version))["CONF-02"].verdict == "pass"
+
+
 def test_listeners_that_no_file_names_are_plaintext() -> None:
     """`SocketServerConfigs.LISTENERS_DEFAULT`, and the default of security.inter.broker.protocol (`KafkaConfig`)."""
     unnamed = [changed(text, "inter.broker.listener.name=INTERNAL", "") for text in CONTROLLERS]

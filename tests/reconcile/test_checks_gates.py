@@ -81,6 +81,17 @@ def test_no_start_without_a_broker_that_registered_and_went() -> None:
     assert {entry.broker_id: entry.blocks for entry in broker_ledger(facts)} == {0: [], 1: [], 2: ["start"]}
 
 
+def test_kafka_3_4_waits_for_a_broker_that_registered_and_went() -> None:
+    """Seen in 3.4.1: "Still waiting for ZK brokers [1]" of one that was registered, and fenced (`ClusterImage.zkBrokers`)."""
+    facts = replace(
+        waiting(),
+        kafka_version="3.4.1",
+        brokers_in_zookeeper=[{"broker_id": 0}, {"broker_id": 1}],
+        brokers_in_kraft=[broker(0), broker(1), broker(2, fenced=True)],
+    )
+    assert check(facts, "START-02").evidence[0].endswith("Kafka 3.4 waits for it although it is registered")
+
+
 def test_without_any_record_that_is_proved_committed_no_broker_is_called_unregistered() -> None:
     """Seen in 3.8.1: of three controllers a load had ended two, and the third was a candidate again and again."""
     unproved = CommittedEnd(0, "log_start", "a log that starts at 0 is committed up to there")

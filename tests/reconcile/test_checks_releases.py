@@ -28,7 +28,7 @@ EXPOSED: dict[str, set[str]] = {
     "KAFKA-15003": {V3_4_1},
     "KAFKA-15004": {V3_4_1},
     "KAFKA-14805": {V3_4_1},
-    "KAFKA-15098": set(),  # 3.5.0 alone
+    "KAFKA-15098": {V3_4_1},
     "KAFKA-15149": set(),  # 3.5.0 alone
     "KAFKA-15263": set(),  # 3.5.0 and 3.5.1
     "KAFKA-15374": set(),  # 3.5.0 and 3.5.1

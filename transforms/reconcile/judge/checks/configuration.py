@@ -8,7 +8,8 @@ from itertools import pairwise
 from schemas.kraft.enums import SECURITY_PROTOCOLS
 from schemas.kraft.metadata_versions import BY_NAME, LATEST_PRODUCTION, level_name
 from transforms.outcome import Outcome, found, listed_ids, not_applicable, unknown
-from transforms.properties import NodeProperties, NodeSettings
+from transforms.properties import AUTHORIZER, NodeProperties, NodeSettings
+from transforms.reconcile.compare.exposure import has
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
     ready_brokers,
@@ -18,6 +19,7 @@ from transforms.reconcile.judge.checks.brokers import (
 from transforms.reconcile.judge.checks.outcome import CheckFunction
 from transforms.reconcile.judge.facts import Facts
 
+AUTHORIZER_REFUSED = "KAFKA-15098"
 _FLAG = "zookeeper.metadata.migration.enable is not true"
 # 3.4-IV0 is the lowest level that can migrate; several log directories need 3.7-IV2.
 _MIGRATION_LEVEL, _DIRECTORIES_LEVEL = 8, 17
@@ -78,6 +80,7 @@ def _brokers(facts: Facts) -> Outcome:
     files = facts.properties.brokers
     wanted = sorted({file.settings.inter_broker_listener for file in facts.properties.controllers})
     problems = [f"{_who('broker', file)}: {text}" for file in files for text in _of_broker(file, wanted)]
+    problems += [f"{_who('broker', file)}: {text}" for file in files for text in _authorizer(file, facts.kafka_version)]
     if (absent := _without_file(facts, "broker")) and not problems:
         return unknown(f"give {absent}")
     return found(problems)
@@ -102,6 +105,12 @@ def _of_broker(file: NodeProperties, wanted: Sequence[str]) -> Iterator[str]:
         if name not in reachable:
             yield f"it has no listener {name}, at which the controllers reach brokers (inter.broker.listener.name)"
     yield from _protocol(settings)
+
+
+def _authorizer(file: NodeProperties, version: str | None) -> Iterator[str]:
+    """A broker with the flag and this setting ends as it starts, in 3.4 and 3.5.0; the KRaft controllers take it."""
+    if file.migration_enabled and file.settings.has_authorizer and has(AUTHORIZER_REFUSED, version):
+        yield f"{AUTHORIZER} is set: Kafka {version} starts no broker with it once the migration is enabled ({AUTHORIZER_REFUSED})"
 
 
 def _protocol(settings: NodeSettings) -> Iterator[str]:

@@ -56,7 +56,24 @@ def _claimed_by_leader(facts: Facts) -> Outcome:
             f"/controller_epoch was written in transaction {hexadecimal(zookeeper.get('controller_epoch_mzxid'))}, "
             f"/controller was created in {hexadecimal(zookeeper.get('controller_czxid'))}: a claim writes both in one transaction"
         )
-    return found(problems)
+    return found([*problems, *_waited_for(facts)] if problems else [])
+
+
+def _waited_for(facts: Facts) -> list[str]:
+    """Why a new leader of 3.4 does not claim ZooKeeper: it waits for every broker as before the load (`ClusterImage.zkBrokers`)."""
+    if not before(facts.kafka_version, 3, 5):
+        return []
+    holders = {use.broker_id for use in facts.replicas}
+    away = [
+        broker["broker_id"]
+        for broker in facts.brokers_in_kraft
+        if broker["is_migrating_zk_broker"] and broker["fenced"]
+    ]
+    return [
+        f"broker {node} holds replicas and is fenced: a new leader of Kafka 3.4 waits for it before it claims /controller"
+        for node in away
+        if node in holders
+    ]
 
 
 def _written_by_leader(facts: Facts) -> Outcome:

@@ -47,19 +47,26 @@ def _registered(facts: Facts) -> Outcome:
 
 
 def _replica_holders(facts: Facts) -> Outcome:
-    """START-02. Released Kafka requires only the registration; KIP-866 requires that the brokers run."""
+    """START-02. Kafka from 3.5 on requires only the registration; 3.4 and KIP-866 require that the brokers run."""
     running, ready = zookeeper_brokers(facts), ready_brokers(facts)
     with_log = KRAFT in facts.collected
     if with_log and _unproved(facts):
         return unknown(_UNPROVED)
     problems = []
+    # `ClusterImage.zkBrokers`: 3.4 counts a broker once it runs.
+    patient = before(facts.kafka_version, 3, 5)
     for use in facts.replicas:
         holds = f"broker {use.broker_id} holds {use.replicas} replicas{_named(use)}"
         if with_log and use.broker_id not in ready:
             gone = "" if use.broker_id in running else "not running and "
             problems.append(f"{holds} but is {gone}not registered as ready to migrate")
         elif use.broker_id not in running:
-            waits = ". It is registered, so released Kafka does not wait for it" if with_log else ""
+            does = (
+                "Kafka 3.4 waits for it although it is registered"
+                if patient
+                else "It is registered, so released Kafka does not wait for it"
+            )
+            waits = f". {does}" if with_log else ""
             problems.append(f"{holds} but is not running: it is not in /brokers/ids{waits}")
     if problems:
         return found(problems)
