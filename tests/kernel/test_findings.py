@@ -288,3 +288,12 @@ def test_a_change_of_an_epoch_that_is_registered_later_is_a_stray_one() -> None:
     """Kafka replays in order, and throws on it."""
     [stray] = findings([fence(1, 4, -1), broker(1, 4, "x")])
     assert stray[0] == "BROKER-CHANGE"
+
+
+def test_a_topic_that_is_made_again_has_the_partitions_made_since() -> None:
+    """Seen in 3.4.1: partitions added in dual write were gone when the load was repeated (`TopicsDelta.replay`, S§4.3)."""
+    rows = [topic("a", "A"), made("A"), made("A", 1), topic("a", "A"), made("A"), change("A")]
+    placed = batch([{**each, "offset": place} for place, each in enumerate(rows)])
+    for end, expected in ((3, [0, 1]), (6, [0])):
+        state = run(plan(end), [placed]).states[end]["partitions"]
+        assert [each["partition"] for each in state] == expected

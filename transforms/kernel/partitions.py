@@ -162,8 +162,14 @@ class Partitions:
         return self.longs(layout.KEY).astype(np.int32)
 
     def living(self) -> Longs:
-        """Slots of the partitions that are there: made, and of a topic that is there."""
-        return self.made(self.topics.here)
+        """Slots of the partitions that are there: made, and of a topic that is there.
+
+        A second TopicRecord of an id begins the topic anew, without its partitions (`TopicsDelta.replay`): a load that is repeated
+        makes those again that ZooKeeper has.
+        """
+        slots = self.made(self.topics.here)
+        made_last: Longs = self.topics.longs[self.topic()[slots], layout.MADE_LAST]
+        return slots[self.longs(layout.OFFSET)[slots] >= made_last]
 
     def gone(self) -> Longs:
         """Slots of the partitions that went with their topic."""
