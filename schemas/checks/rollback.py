@@ -122,7 +122,8 @@ CHECKS: tuple[Check, ...] = (
         "After the rollback the KRaft controllers are stopped",
         (),
         frozenset({Phase.ROLLED_BACK}),
-        "Stop the KRaft controllers for good: if one is elected again, it claims ZooKeeper from the brokers.",
+        "Stop the KRaft controllers: while /migration has an offset, one that is elected again claims ZooKeeper from the brokers, and "
+        "undoes there what was changed since the rollback.",
         "KIP-866, Rollback; KRaftMigrationDriver; S§7.5",
         severity="warning",
     ),
@@ -135,5 +136,15 @@ CHECKS: tuple[Check, ...] = (
         "those that KRaft had removed: in ZooKeeper they are still in effect.",
         "KIP-866, Rollback; S§7.5",
         severity="warning",
+    ),
+    check(
+        "RB-14",
+        "After the rollback no controller with the old log waits for another migration",
+        (),
+        frozenset({Phase.ROLLED_BACK}),
+        "Stop the KRaft controllers. Empty their log folders and format them: `kafka-storage.sh format --cluster-id ID "
+        "--config FILE`. /migration may stay as it is, because it has no offset. Then start the controllers, and restart every broker with "
+        "the migration enabled: one that runs does not register with another quorum.",
+        "KRaftMigrationDriver (WaitForControllerQuorumEvent); S§4.1, S§7.5",
     ),
 )

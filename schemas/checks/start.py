@@ -77,7 +77,7 @@ CHECKS: tuple[Check, ...] = (
         "Stop the controllers at once: this quorum would skip the load and empty ZooKeeper. Delete "
         "/migration (`zookeeper-shell.sh HOST:PORT delete /migration`), and /controller if a KRaft controller left it. "
         "Empty the controllers' log folders and format them: `kafka-storage.sh format --cluster-id ID --config FILE`. Then "
-        "start them.",
+        "start them, and restart the brokers that have the migration enabled: one that runs does not register with another quorum.",
         "KAFKA-17146, KAFKA-19480; KRaftMigrationDriver, MigrationZNode; S§4.1",
         needs=ZOOKEEPER_ONLY,
         severity="critical",
@@ -98,7 +98,8 @@ CHECKS: tuple[Check, ...] = (
         ("start",),
         START_PHASES,
         "Format new controllers. Set zookeeper.metadata.migration.enable=true before their first start: a log that "
-        "began without it never migrates.",
+        "began without it never migrates. Then restart the brokers that have the migration enabled: one that runs does not register with "
+        "another quorum.",
         "KIP-866; FeatureControlManager, ActivationRecordsGenerator; S§4.1",
     ),
     check(

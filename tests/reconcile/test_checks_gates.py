@@ -19,6 +19,7 @@ from tests.reconcile.test_checks import (
     dual_write,
     finalized,
     in_kraft_mode,
+    rolled_back,
     tables,
     waiting,
     zookeeper,
@@ -499,3 +500,17 @@ def test_a_broker_that_runs_in_zookeeper_mode_was_left_behind_by_the_finalising(
     assert result.evidence == ["broker 0 still runs in ZooKeeper mode: it gets no metadata since the finalising"]
     stopped = broker(0, broker_epoch=1, fenced=True)
     assert check(replace(left, brokers_in_kraft=[stopped]), "POST-03").verdict == "pass"
+
+
+def test_controllers_with_the_old_log_after_a_rollback() -> None:
+    """Seen in 3.9.1: started again as they were, they made /migration with offset -1, said so once, and waited forever."""
+    began = {**(rolled_back().zookeeper or {}), "migration_present": True, "kraft_metadata_offset": -1}
+    facts = replace(rolled_back(), zookeeper=began)
+    found = {result.id: result for result in run_checks(facts)}
+    assert found["RB-14"].verdict == "fail"
+    assert "waits forever" in found["RB-14"].evidence[0]
+    assert found["RB-05"].verdict == "pass", "it is not the leftover of a load"
+    assert (found["RB-13"].verdict, found["CAP-10"].verdict) == ("not_applicable", "pass")
+    unreadable = replace(facts, zookeeper={**began, "kraft_metadata_offset": None})
+    assert check(unreadable, "RB-05").verdict == "warn"
+    assert check(rolled_back(), "RB-14").verdict == "pass"

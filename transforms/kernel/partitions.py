@@ -164,7 +164,7 @@ class Partitions:
     def living(self) -> Longs:
         """Slots of the partitions that are there: made, and of a topic that is there.
 
-        A second TopicRecord of an id begins the topic anew, without its partitions (`TopicsDelta.replay`): a load that is repeated
+        A second TopicRecord of an id begins the topic again, without its partitions (`TopicsDelta.replay`): a load that is repeated
         makes those again that ZooKeeper has.
         """
         slots = self.made(self.topics.here)

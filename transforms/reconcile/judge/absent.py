@@ -138,7 +138,8 @@ def _of_both(facts: Facts) -> Missing:
         yield "duplicated", "keys that a side has twice were not looked for"
     if facts.compared and facts.divergences is None:
         yield "divergences", "the differences were not read"
-    if facts.phase is Phase.ROLLED_BACK and facts.left_behind is None and facts.migration_offset is not None:
+    mirrored = facts.migration_offset is not None and facts.migration_offset >= 0
+    if facts.phase is Phase.ROLLED_BACK and facts.left_behind is None and mirrored:
         yield "left_behind", "what KRaft had that ZooKeeper lacks was not looked for"
     if facts.differing(*DEFECTS).total and not facts.defect_rows:
         yield "defect_rows", "the rows that are defects were not read"

@@ -61,8 +61,9 @@ def _protocols(facts: Facts) -> Outcome:
 
 
 def _cleaned_up(facts: Facts) -> Outcome:
-    """RB-05."""
-    if not (facts.zookeeper or {}).get("migration_present"):
+    """RB-05. Without an offset it is of no earlier migration: a controller that was started since made it."""
+    offset = facts.migration_offset
+    if not (facts.zookeeper or {}).get("migration_present") or (offset is not None and offset < 0):
         return found([])
     return found([f"/migration still exists, with offset {facts.migration_offset}"])
 
@@ -151,8 +152,22 @@ def _quorum_stopped(facts: Facts) -> Outcome:
 def _lost_by_rollback(facts: Facts) -> Outcome:
     """RB-13."""
     if facts.left_behind is None:
-        return not_applicable("/migration is gone, so it is unknown up to which offset ZooKeeper had everything")
+        is_gone = facts.migration_offset is None
+        why = "/migration is gone" if is_gone else "/migration was made again"
+        return not_applicable(f"{why}, so it is unknown up to which offset ZooKeeper had everything")
     return sampled(facts.left_behind)
+
+
+def _formatted_again(facts: Facts) -> Outcome:
+    """RB-14. "KRaft controller indicates an active migration, but the ZK state does not.": the driver stays INACTIVE (S§4.1)."""
+    offset = facts.migration_offset
+    if offset is None or offset > 0:
+        return found([])
+    text = (
+        f"/migration has offset {offset}: a controller made it after the rollback. The log still has the state of the earlier "
+        "migration, and a controller that has this log waits forever: it neither loads ZooKeeper nor mirrors anything"
+    )
+    return found([text])
 
 
 CHECKS: dict[str, CheckFunction] = {
@@ -169,4 +184,5 @@ CHECKS: dict[str, CheckFunction] = {
     "RB-11": epochs_too_high,
     "RB-12": _quorum_stopped,
     "RB-13": _lost_by_rollback,
+    "RB-14": _formatted_again,
 }
