@@ -8,6 +8,10 @@ BROKER_REPLACED = "BROKER-REPLACED"
 TO_DECODE = "TO-DECODE"
 # A topic in the log before the load: an earlier leader's load, which was no transaction, ended halfway (START-06).
 HALF_LOADED = "HALF-LOADED"
+# A topic that a load made again after an earlier one had broken off, before any load had ended (DUR-08, LOG-02).
+LOADED_AGAIN = "LOADED-AGAIN"
+# How the finding of a topic that is made more than once under its id ends.
+MADE_AGAIN = "with the same id"
 # A quota or credential whose name a load stored as ZooKeeper encodes it, or a default as an empty name (CFG-05).
 ENCODED_NAME = "ENCODED-NAME"
 # Partitions by the broker they miss: the checks of leaders and in-sync replicas report their counts (START-16, START-21).

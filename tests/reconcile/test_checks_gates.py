@@ -514,3 +514,15 @@ def test_controllers_with_the_old_log_after_a_rollback() -> None:
     unreadable = replace(facts, zookeeper={**began, "kraft_metadata_offset": None})
     assert check(unreadable, "RB-05").verdict == "warn"
     assert check(rolled_back(), "RB-14").verdict == "pass"
+
+
+def test_a_load_of_3_5_that_wrote_again_what_a_broken_one_had_left() -> None:
+    """Seen in 3.5.1: killed in the load, then loaded whole, and equal to ZooKeeper. 3.6.2 ends on such a log."""
+    over = {"LOADED-AGAIN": Sample(1, ("orders: made 2 times with the same id (offset 60)",))}
+    facts = replace(dual_write(), kafka_version="3.5.1", findings=over)
+    assert check(facts, "DUR-08").verdict == "warn"
+    assert gate(facts, "dual_write") == gate(dual_write(), "dual_write") == "go"
+    kept = [replace(copy, checkpoints=(Checkpoint("c", OFFSET, EPOCH, complete=True),)) for copy in facts.copies]
+    assert check(replace(facts, copies=kept), "DUR-08").verdict == "pass", "no controller replays it any more"
+    second = {**over, "DUR-08": Sample(1, ("orders: made 2 times with the same id (offset 399)",))}
+    assert check(replace(facts, findings=second), "DUR-08").verdict == "fail"

@@ -867,6 +867,9 @@ def test_before_3_6_a_second_topic_of_a_name_took_the_place_of_the_first() -> No
     twice = {"DUR-08": Sample(1, ("orders",))}
     assert verdict("LOG-02", kraft(findings=twice, kafka_version="3.5")).verdict == "pass"
     assert verdict("LOG-02", kraft(findings=twice, kafka_version="3.6")).verdict == "fail"
+    over = {"LOADED-AGAIN": Sample(1, ("orders",))}
+    assert verdict("LOG-02", kraft(findings=over, kafka_version="3.5")).verdict == "pass"
+    assert verdict("LOG-02", kraft(findings=over, kafka_version="3.6")).verdict == "fail"
 
 
 def test_what_zookeeper_still_holds_of_a_broker_after_finalising_is_nobodys() -> None:

@@ -126,6 +126,14 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "place": "p",
         },
         {"source": "zookeeper", "code": "START-04", "subject": "told by the partitions", "detail": "d", "place": "p"},
+        *(
+            {"source": "kraft", "code": "DUR-08", "subject": name, "detail": detail, "place": f"offset {offset}"}
+            for name, detail, offset in (
+                ("loaded-over", "made 2 times with the same id", 60),
+                ("loaded-since", "made 2 times with the same id", 82),
+                ("two-ids", "a topic of this name was made while another was still there", 60),
+            )
+        ),
     ],
     "admin_operations": [
         {"kind": "delete_topic", "subject": "old", "zk_path": "/admin/delete_topics/old", "zk_czxid": 100},
@@ -435,6 +443,14 @@ def test_texts_are_in_the_order_of_their_bytes_and_what_has_none_is_first() -> N
             [f"broker {node} has replicas of 1 partition without a leader" for node in (0, 1)],
         ),
         ("FIN-05", ["moving-in-kraft/0 is being reassigned", "offline-in-kraft/0 has no leader"]),
+        ("LOADED-AGAIN", ["loaded-over: made 2 times with the same id (offset 60)"]),
+        (
+            "DUR-08",
+            [
+                "loaded-since: made 2 times with the same id (offset 82)",
+                "two-ids: a topic of this name was made while another was still there (offset 60)",
+            ],
+        ),
         ("RB-03", ["from-the-future/0 was written in controller epoch 6"]),
         ("DUR-19", ["delete_topic of old (/admin/delete_topics/old)"]),
         ("POST-04", ["/brokers/topics/late/partitions/0/state in transaction 0x385"]),
@@ -497,7 +513,7 @@ def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
     assert violations["ISR-03"] == ["led-by-nobody/0: leader 9 is not a replica of [0, 1, 2]"]
     (moving,) = violations["REASSIGNING"]
     assert moving.startswith("moving-in-kraft/0: adding ")
-    assert len(violations) == 29
+    assert len(violations) == 31
 
 
 @pytest.mark.parametrize("at_once", [1, 1000])

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from schemas.checks.codes import CLEAR_REMOVED, TOPIC_UNKNOWN
+from schemas.checks.codes import CLEAR_REMOVED, MADE_AGAIN, TOPIC_UNKNOWN
 from transforms.kernel.entries import make_topics
 from transforms.kernel.layout import (
     ALIVE,
@@ -215,7 +215,7 @@ class Topics:
         """Topics whose TopicRecord comes again with the same id: a load that ran more than once (S§4.3, S§14; DUR-08)."""
         rows = self.longs[: len(self.ids)]
         for topic in rows[self.owned & (rows[:, TIMES] > 1)]:
-            detail = f"made {topic[TIMES]} times with the same id"
+            detail = f"made {topic[TIMES]} times {MADE_AGAIN}"
             yield Finding.at(int(topic[MADE_LAST]), "DUR-08", self.names.text(int(topic[NAME])), detail)
 
     def _cleared_after_removal(self, clears: Longs, snapshot: int) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from schemas.checks.codes import (
     CLEAR_REMOVED,
     DIRECTORY_LOST,
     LAST_KNOWN_FENCED,
+    LOADED_AGAIN,
     POISON,
     REASSIGNING,
     UNCLEAN_LEADERLESS,
@@ -319,7 +320,7 @@ def _replayable(facts: Facts) -> Outcome:
     Without the release nothing passes; what throws in every release is a fault nevertheless.
     """
     # Before 3.6 a second TopicRecord of a name silently replaced the first.
-    twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08",)
+    twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08", LOADED_AGAIN)
     # A ClearElr record after a topic's removal: 4.0.0 alone does not throw, but the release that it is upgraded to does.
     throws = before(facts.kafka_version, 4, 2)
     poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if throws else ()))
