@@ -48,4 +48,15 @@ CHECKS: tuple[Check, ...] = (
         "by one: they refuse a controller with a lower epoch than they have seen. Then run the audit again.",
         "KafkaController; KIP-866, Controller Claim; S§1.1, S§4.5",
     ),
+    check(
+        "TXN-05",
+        "No ZooKeeper broker was the controller between the load and the present claim",
+        ("dual_write", "finalize", "rollback"),
+        frozenset({Phase.DUAL_WRITE}),
+        "Stop the brokers at once: they delete the data of topics that KRaft does not have. The controllers took ZooKeeper back with "
+        "the metadata of before the rollback, because they were started with their old logs and /migration was still there. Take what "
+        "was changed in between from ZooKeeper's transaction logs and snapshots of that time, and make it again through the Admin API. "
+        "The check fails until ZooKeeper has purged those logs.",
+        "KRaftMigrationDriver (SyncKRaftMetadataEvent); KAFKA-17146; S§4.1, S§4.5",
+    ),
 )

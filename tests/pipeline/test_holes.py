@@ -27,7 +27,7 @@ STAGE = capture("3.9.1", "10-brokers-rolling")
 # KRaft took over in log.2d7; the newest snapshot is that before log.6d9.
 BEFORE_THE_CLAIM, OLDER, SINCE_THE_CLAIM, NEWEST = "log.103", "log.465", "log.598", "log.6d9"
 FOREIGN = b'{"version":1,"config":{"flush.ms":"5"}}'
-TXN = ("TXN-01", "TXN-02", "TXN-03", "TXN-04")
+TXN = ("TXN-01", "TXN-02", "TXN-03", "TXN-04", "TXN-05")
 
 
 def written_by_hand(folder: Path) -> None:

@@ -427,6 +427,11 @@ def _transactions() -> Iterator[tuple[str, Case]]:
     yield "TXN-02", Case(with_transactions(dual_write(), refused=by_hand), healthy, "warn")
     yield "TXN-03", Case(with_transactions(dual_write(), elections=(stranger,)), healthy)
     yield "TXN-04", Case(with_transactions(dual_write(), elections=tuple(fallen)), healthy)
+    before, after = election(30, 3, "controller 3000", EPOCH), election(CLAIM, 5, "controller 3000", EPOCH + 1)
+    yield (
+        "TXN-05",
+        Case(with_transactions(dual_write(), elections=(before, election(60, 4, "broker 1"), after)), healthy),
+    )
 
 
 def _finish() -> Iterator[tuple[str, Case]]:

@@ -135,16 +135,16 @@ def test_what_is_found_beside_a_hole_is_told() -> None:
 def test_a_hole_before_kraft_took_over_hides_nothing() -> None:
     """A follower that was away takes the leader's snapshot, and its own old logs stay where they are."""
     brokers = [election(30 * n, n, f"broker {n % 3}") for n in (1, 2, 3)]
-    assert [each.verdict for each in with_hole(45, *brokers, FIRST)] == ["pass"] * 4, "a broker was elected after it"
-    assert [each.verdict for each in with_hole(95, *brokers, FIRST)] == ["pass"] * 4, "no election is missing in it"
+    assert [each.verdict for each in with_hole(45, *brokers, FIRST)] == ["pass"] * 5, "a broker was elected after it"
+    assert [each.verdict for each in with_hole(95, *brokers, FIRST)] == ["pass"] * 5, "no election is missing in it"
     gone = [brokers[0], brokers[2]]
-    assert [each.verdict for each in with_hole(45, *gone, FIRST)] == ["pass"] * 4, (
+    assert [each.verdict for each in with_hole(45, *gone, FIRST)] == ["pass"] * 5, (
         "that the number leapt is the hole's work"
     )
-    assert [each.verdict for each in with_hole(75, *brokers[:2], FIRST)] == ["unknown"] * 4, (
+    assert [each.verdict for each in with_hole(75, *brokers[:2], FIRST)] == ["unknown"] * 5, (
         "who was third is in the hole"
     )
-    assert [each.verdict for each in with_hole(0, FIRST)] == ["unknown"] * 4
+    assert [each.verdict for each in with_hole(0, FIRST)] == ["unknown"] * 5
 
 
 def test_a_hole_is_nothing_to_a_cluster_that_kraft_has_not_taken_over() -> None:
@@ -230,3 +230,19 @@ def test_holes_are_those_of_the_writes_the_newest_ones(monkeypatch: pytest.Monke
 def test_epochs_of_the_healthy_cluster_are_those_of_the_log() -> None:
     assert judged("TXN-03", with_transactions(dual_write())).verdict == "pass"
     assert dual_write().epochs[0].epoch == EPOCH
+
+
+def test_a_quorum_that_took_zookeeper_back_after_a_rollback_has_undone_what_was_changed_since() -> None:
+    """Seen in 3.8.1: the controller was started again with its old log and /migration at 82; a topic made since was gone within seconds."""
+    back = election(300, 3, "broker 0")
+    again = election(900, 4, "controller 3000", 2)
+    told = judged(
+        "TXN-05", with_transactions(FAILED_OVER, elections=(election(200, 2, "controller 3000", 1), back, again))
+    )
+    assert (told.verdict, told.violations) == ("fail", 1)
+    assert "broker 0" in told.evidence[0]
+    assert "controller 3000 claimed ZooKeeper again in transaction 0x384" in told.evidence[0]
+    first_purged = judged("TXN-05", with_transactions(FAILED_OVER, elections=(back, again)))
+    assert first_purged.verdict == "fail"
+    for healthy in ((back, FIRST), (back, FIRST, again), (again,), (FIRST, again)):
+        assert judged("TXN-05", with_transactions(FAILED_OVER, elections=healthy)).verdict == "pass"

@@ -92,9 +92,31 @@ def _rising(facts: Facts) -> Outcome:
     return found(problems, tolerable=not recent)
 
 
+def _claimed_back(facts: Facts) -> Outcome:
+    """TXN-05. The claim that the load followed must be among those since a broker was in office: epochs show it, and no clock is needed."""
+    logs = _logs(facts)
+    if not isinstance(logs, ZooKeeperWrites):
+        return logs
+    loads = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
+    loaded_in = facts.plan.leading.epoch_at(loads[0]) if facts.plan is not None and loads else None
+    claims = [(claim.kraft_controller_epoch, claim) for claim in logs.current_claims()]
+    brokers = [each for each in logs.elections if each.writer.startswith("broker")]
+    epoch, back = claims[0] if claims else (None, None)
+    if loaded_in is None or epoch is None or back is None or not brokers or epoch <= loaded_in:
+        return found([])
+    return found(
+        [
+            f"{brokers[-1].text}: a ZooKeeper broker took over after the load, until controller {back.kraft_controller_id} claimed "
+            f"ZooKeeper again in transaction {back.zxid:#x}. Its full sync undid what was changed between them: topics made in that time "
+            "are deleted, and those deleted in it are there again"
+        ]
+    )
+
+
 CHECKS: dict[str, CheckFunction] = {
     "TXN-01": _foreign,
     "TXN-02": _refused,
     "TXN-03": _claims,
     "TXN-04": _rising,
+    "TXN-05": _claimed_back,
 }
