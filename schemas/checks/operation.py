@@ -80,7 +80,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Look for a replica that does not catch up because of its disk, its network or a throttle. If you no longer "
-        "need the reassignment, cancel it: `kafka-reassign-partitions.sh --cancel`.",
+        "need the reassignment, or if it never completes, cancel it: `kafka-reassign-partitions.sh --cancel`.",
         "KIP-455; PartitionReassignmentReplicas; S§3.3",
         needs=KRAFT_ONLY,
         severity="warning",

@@ -275,6 +275,16 @@ def test_nobody_waits_for_a_broker_that_can_not_be_elected(lists: Row, said: str
     assert shown.get(ELR_WAITING, []) == ([f"t/0: the ISR is empty, {said}"] if said.endswith("[1]") else [])
 
 
+@pytest.mark.parametrize(
+    ("endless", "found"),
+    [(False, []), (True, ["swap/0: adding [3, 4], removing [1, 3]: [3] is both, so that it never completes"])],
+)
+def test_a_reassignment_of_a_replica_that_is_added_and_removed_never_completes(endless: bool, found: list[str]) -> None:
+    """RAS-01: partition `swap` of a real 4.4.0 cluster, where [1, 2] became [3, 4] and, before that was done, [2, 4]."""
+    swap = row("swap", replicas=[2, 4, 1, 3], isr=[1, 2], adding_replicas=[3, 4], removing_replicas=[1, 3])
+    assert told({"partitions": [swap]}, endless_swaps=endless).get(REASSIGNING_LONG, []) == found
+
+
 @pytest.mark.parametrize(("capped", "found"), [(True, []), (False, ["t/0: ISR [1], min.insync.replicas 2"])])
 def test_a_partition_of_one_replica_may_need_two(capped: bool, found: list[str]) -> None:
     """ISR-09: before Kafka 3.7 acks=all is refused there, always."""

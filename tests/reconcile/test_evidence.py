@@ -303,6 +303,17 @@ def test_before_3_7_a_partition_may_need_more_members_than_replicas(version: str
     assert health.capped_min_isr is capped
 
 
+@pytest.mark.parametrize(
+    ("version", "endless"), [("3.7", True), ("3.8", False), ("4.2", False), ("4.3", True), ("4.4", True), (None, False)]
+)
+def test_which_releases_do_not_end_the_reassignment_of_a_replica_both_added_and_removed(
+    version: str | None, endless: bool
+) -> None:
+    """`PartitionReassignmentReplicas`; of an unknown release nothing is said."""
+    health = FirstLook(given(kafka_version=version), {**ANSWERS, "features": []}).known().health
+    assert health.endless_swaps is endless
+
+
 def test_a_broker_that_shuts_down_is_waited_for_until_the_migration_is_finalised() -> None:
     down = {
         **NOTHING_FOUND,

@@ -89,6 +89,12 @@ class FirstLook:
         """True where no partition needs more members of its ISR than it has replicas: from 3.7 on (`Partition.effectiveMinIsr`)."""
         return not before(self.release.version, 3, 7)
 
+    @property
+    def endless_swaps(self) -> bool:
+        """True where a reassignment that both adds and removes a replica never completes (`PartitionReassignmentReplicas`)."""
+        version = self.release.version
+        return before(version, 3, 8) or (version is not None and not before(version, 4, 3))
+
     def known(self) -> Known:
         """The inputs of the rules about single rows."""
         zookeeper = self.given.zookeeper or {}
@@ -144,7 +150,7 @@ class FirstLook:
         )
         leader = self.epochs[-1].leader_id if self.epochs else None
         unclean = kraft_health.allows_unclean(self.answers, leader)
-        return replace(found, unclean=unclean, capped_min_isr=self.capped_min_isr)
+        return replace(found, unclean=unclean, capped_min_isr=self.capped_min_isr, endless_swaps=self.endless_swaps)
 
     def _bumps_on_shrink(self) -> bool:
         """All through the log: with a level that is high enough the rule is another, so only what was always so is judged."""

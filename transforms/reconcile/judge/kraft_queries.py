@@ -45,6 +45,7 @@ class Health:
     brokers on the side that decides the partitions, `deciding` (key '' for the cluster's own), `static_min_isr` the largest in
     brokers' property files, None without any;
     `capped_min_isr` is false in releases in which a partition may need more members of its ISR than it has replicas.
+    `endless_swaps` is true in those in which a reassignment that both adds and removes a replica never completes.
     `unclean` is true when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a
     leader, `compared` when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised
     metadata.version, `present` what the partitions' history is compared with.
@@ -56,6 +57,7 @@ class Health:
     min_isr: Mapping[str, int] = field(default_factory=dict)
     static_min_isr: int | None = None
     capped_min_isr: bool = True
+    endless_swaps: bool = False
     cordoned: Mapping[int, Sequence[str]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
     unclean: bool = False

@@ -60,7 +60,7 @@ def partition_rules(health: Health) -> list[RowRule]:
     """Rules of one partition's row in KRaft."""
     return [
         *_restart_rules(),
-        *_reassignment_rules(health.log_end_ms),
+        *_reassignment_rules(health.log_end_ms, endless_swaps=health.endless_swaps),
         *_state_rules(),
         *_rack_rules(health.racks),
     ]
@@ -81,14 +81,19 @@ def _restart_rules() -> list[RowRule]:
     return [RowRule(RESTART_INTERNAL, alone & internal, text), RowRule(RESTART_OFFLINE, alone & ~internal, text)]
 
 
-def _reassignment_rules(log_end_ms: int | None) -> list[RowRule]:
+def _reassignment_rules(log_end_ms: int | None, *, endless_swaps: bool) -> list[RowRule]:
+    """A second reassignment can leave a replica both adding and removing: it must be in the ISR, and does not count there (S§3.3)."""
     steps = [pl.lit("adding "), listed("adding_replicas"), pl.lit(", removing "), listed("removing_replicas")]
     what = pl.concat_str(named(), *steps)
     rules = [RowRule(REASSIGNING, moving(), what)]
+    both = pl.col("adding_replicas").list.set_intersection("removing_replicas")
+    stuck = pl.lit(endless_swaps) & (both.list.len() > 0)
+    never = pl.concat_str(what, pl.lit(": "), listed(both), pl.lit(" is both, so that it never completes"))
+    rules.append(RowRule(REASSIGNING_LONG, stuck, never))
     if log_end_ms is not None:
         age = log_end_ms - pl.col("kraft_append_time")
         hours = said(", no change in the {} h before the log's end", age // HOUR)
-        rules.append(RowRule(REASSIGNING_LONG, moving() & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
+        rules.append(RowRule(REASSIGNING_LONG, moving() & ~stuck & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
     return rules
 
 
