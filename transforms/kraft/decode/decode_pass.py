@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.kraft.control import CONTROL_TYPES, FOREIGN_CONTROL_KEYS
 from schemas.kraft.enums import COMPRESSION_CODECS
@@ -56,6 +56,7 @@ class DecodePass:
             self.last_type = None
             self.rows.add(position=self.base + frame.position, length=frame.size, problem=frame.reason)
             return
+        frame = self._at_its_place(frame)
         problem = _whole_batch_problem(frame, self.next_offset)
         self._check_sequence(frame)
         if problem is None:
@@ -79,6 +80,19 @@ class DecodePass:
             }
         )
         self.rows.add(position=self.base + position, length=length, problem=problem, **known)
+
+    def _at_its_place(self, batch: BatchHeader) -> BatchHeader:
+        """The batch with the offset that the batches around leave it, where its own is another: the CRC does not cover it."""
+        place, size, end = self.next_offset, batch.next_offset - batch.base_offset, batch.position + batch.size
+        if not batch.intact or place is None or batch.base_offset == place or size <= 0 or end >= len(self.data):
+            return batch
+        following = self.frame_at(end)
+        if isinstance(following, Damage) or not following.intact or following.base_offset != place + size:
+            return batch
+        placed = replace(batch, base_offset=place)
+        problem = f"baseOffset {batch.base_offset} is damaged: the batch stands where offset {place} belongs"
+        self.finding(batch.position, problem, placed)
+        return placed
 
     def _check_sequence(self, batch: BatchHeader) -> None:
         if not batch.intact:

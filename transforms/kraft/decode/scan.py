@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -19,6 +19,8 @@ from transforms.kraft.decode.wire import WireError, WireReader
 
 SPLIT_BYTES = 8 * 1024 * 1024
 Headers = npt.NDArray[np.int64]
+# Where no batch follows at once: no offset is that low.
+_NONE = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes:
     Only intact batches (CRC right) count; the ranges cover every byte all the same.
     """
     fold = _Fold(previous or Continuation(), split_bytes)
-    for headers in _header_chunks(data):
-        fold.add(headers)
+    for headers, following in _with_following(_header_chunks(data)):
+        fold.add(headers, following)
     scan = SegmentScan(
         size=len(data),
         first_offset=fold.first_offset,
@@ -107,6 +109,19 @@ def _header_chunks(data: bytes) -> Iterator[Headers]:
     yield from scan_fast(data)
 
 
+def _with_following(chunks: Iterable[Headers]) -> Iterator[tuple[Headers, int | None]]:
+    """Each chunk, and the base offset of the batch that follows its last one at once; None if none does."""
+    chunk: Headers | None = None
+    for later in chunks:
+        if later.shape[1] == 0:
+            continue
+        if chunk is not None:
+            yield chunk, int(later[2, 0]) if later[0, 0] == chunk[0, -1] + chunk[1, -1] else None
+        chunk = later
+    if chunk is not None:
+        yield chunk, None
+
+
 class _Fold:
     """What the batches so far add up to."""
 
@@ -123,18 +138,21 @@ class _Fold:
         self._open = Continuation(0, previous.next_offset, previous.epoch)
         self._next_offset = previous.next_offset
         self._epoch = previous.epoch
+        self._last_wrong = False
         self._done: list[ByteRange] = []
 
-    def add(self, headers: Headers) -> None:
-        """Add batches, in the order of the file."""
-        if headers.shape[1] == 0:
-            return
+    def add(self, headers: Headers, following: int | None) -> None:
+        """Add batches, in the order of the file; `following` is the base offset of the next one."""
         position, size, base, after, epoch, time, control = headers
         if self.first_offset is None:
             self.first_offset = int(base[0])
         self._note_order(base, after, epoch)
+        base, after, wrong = self._placed(headers, following)
         self._note_epochs(epoch, base)
-        self._close_ranges(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch)
+        # Whether a batch is at its place shows in the one that follows: both are in one range.
+        tied = np.concatenate(([self._last_wrong], wrong[:-1]))
+        self._close_ranges(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch, tied)
+        self._last_wrong = bool(wrong[-1])
         self._next_offset = max(int(after.max()), self._next_offset or 0)
         self._epoch = int(epoch[-1])
         self.last = int(after[-1]), int(epoch[-1]), int(time[-1])
@@ -152,17 +170,34 @@ class _Fold:
         before = np.concatenate(([epoch[0] if self._epoch is None else self._epoch], epoch[:-1]))
         self.in_order &= bool((base == expected).all() and (epoch >= before).all())
 
+    def _placed(self, headers: Headers, following: int | None) -> tuple[Headers, Headers, Headers]:
+        """Base and next offsets with each batch at its place, and where that is not what it says: as `DecodePass` reads them."""
+        position, size, base, after = headers[:4]
+        wrong = np.zeros(base.size, np.bool_)
+        first = base[0] if self._next_offset is None else self._next_offset
+        if (base == np.concatenate(([first], after[:-1]))).all():
+            return base, after, wrong
+        after_it = [*np.where(position[1:] == (position + size)[:-1], base[1:], _NONE).tolist(), following]
+        base, after, place = base.copy(), after.copy(), int(first)
+        for index, (begins, ends) in enumerate(zip(base.tolist(), after.tolist(), strict=True)):
+            number = ends - begins
+            if begins != place and number > 0 and after_it[index] == place + number:
+                wrong[index], base[index], after[index] = True, place, place + number
+            place = max(place, int(after[index]))
+        return base, after, wrong
+
     def _note_epochs(self, epoch: Headers, base: Headers) -> None:
         highest = self.epoch_starts[-1][0] if self.epoch_starts else -1
         before = np.maximum.accumulate(np.concatenate(([highest], epoch[:-1])))
         for index in np.flatnonzero(epoch > before).tolist():
             self.epoch_starts.append((int(epoch[index]), int(base[index])))
 
-    def _close_ranges(self, position: Headers, next_offsets: Headers, epoch: Headers) -> None:
+    def _close_ranges(self, position: Headers, next_offsets: Headers, epoch: Headers, tied: Headers) -> None:
         """Close ranges that are long enough, each at the start of an intact batch."""
         while True:
             index = int(np.searchsorted(position, self._open.position + max(self.split_bytes, 1)))
-            if index == position.size:
+            index += int(index < position.size and tied[index])
+            if index >= position.size:
                 return
             start = int(position[index])
             self._done.append(ByteRange(self._open.position, start, self._open))
