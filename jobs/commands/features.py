@@ -14,7 +14,7 @@ from jobs.runtime.output import say
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features.levels import UnknownLevelError, level_of, level_text
 from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix, unheard
-from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
+from transforms.features.requests import NEWEST, feature_dependencies, of_release, refused_by_the_tool, version_mapping
 from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run
 from transforms.report.printable import visible
 
@@ -123,7 +123,9 @@ def _lines(arguments: argparse.Namespace, known: PastCluster, asked: Asked) -> l
         end = known.past.report.migration.committed_end_offset
         return describe(_supported(cluster), cluster.finalised, end, cluster.release)
     if arguments.what == "matrix":
-        return [_cell(cell) for cell in matrix(cluster.nodes, cluster.finalised)]
+        unknown = [] if cluster.zookeeper else unheard(cluster.nodes, cluster.voters)
+        cells = [_cell(cell) for cell in matrix(cluster.nodes, cluster.finalised)]
+        return [*cells, *(f"{text}: its levels are unknown" for text in unknown)]
     if arguments.what == "needs":
         return [line for name, level in asked for line in _needs(cluster, name, level)]
     return _dry_run(
@@ -189,6 +191,9 @@ def _needs(cluster: Cluster, name: str, level: int) -> list[str]:
 
 
 def _dry_run(cluster: Cluster, updates: Sequence[Update], what: str | None) -> list[str]:
+    refused = None if cluster.zookeeper else refused_by_the_tool(updates, cluster.release)
+    if refused is not None:
+        return [refused, "The exit code of kafka-features would be 1."]
     run = dry_run(updates, cluster, "disable" if what == "delete" else what)
     lines = [*run.lines]
     for answer in run.answers:

@@ -112,7 +112,8 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Raise all features: `kafka-features.sh upgrade --release-version RELEASE`. Raising metadata.version alone "
-        "does not raise them. Leave a feature as it is if you keep it down on purpose: this check closes no gate.",
+        "does not raise them. Restart a node that is in the way first, on the release of the others: Kafka refuses as long as it is "
+        "registered without the feature. Leave a feature as it is if you keep it down on purpose: this check closes no gate.",
         "KIP-1022; Feature.defaultLevel; S§9.4",
         needs=KRAFT_ONLY,
         severity="warning",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from types import SimpleNamespace
+
 import pytest
 
 from jobs.cli import main
+from jobs.commands.features import _lines
 from transforms.features.levels import UnknownLevelError
-from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
+from transforms.features.matrix import CONTROLLER, Node
+from transforms.features.requests import NEWEST, feature_dependencies, of_release, refused_by_the_tool, version_mapping
 from transforms.features.update import ELR, Cluster, RequestKind, Update, dry_run
 
 MV = "metadata.version"
@@ -34,6 +39,36 @@ def test_a_downgrade_to_a_release_names_every_feature() -> None:
     # A static quorum is at kraft.version 0, and so Kafka refuses the whole request.
     run = dry_run(asked, Cluster((4, 0), {MV: 22}, voters=frozenset({1}), local=1))
     assert "Can't downgrade to a newer version." in run.answers[0].message
+
+
+@pytest.mark.parametrize(
+    ("update", "release", "answer"),
+    [
+        (
+            Update("share.version", 0),
+            (4, 4),
+            "The upgradeType flag should be set to SAFE_DOWNGRADE or UNSAFE_DOWNGRADE when the provided maxVersionLevel:0 is < 1.",
+        ),
+        (
+            Update("share.version", 0),
+            (3, 8),
+            "The downgradeType flag should be set to SAFE or UNSAFE when the provided maxVersionLevel:0 is < 1.",
+        ),
+        (Update("share.version", -1), (4, 4), "Cannot specify a negative version level."),
+        (Update("share.version", 0, RequestKind.SAFE_DOWNGRADE), (4, 4), None),
+        (Update("share.version", 1), (4, 4), None),
+    ],
+)
+def test_what_the_tool_does_not_send(update: Update, release: tuple[int, int], answer: str | None) -> None:
+    """`FeatureUpdate` of the clients of 3.3.2 to 4.4.0, and what kafka-features of 4.4.0 said to a real cluster."""
+    assert refused_by_the_tool([Update(MV, 30), update], release) == answer
+
+
+def test_the_matrix_names_controllers_whose_levels_are_unknown() -> None:
+    """Voter 3 of a real 4.4.0 cluster, after `kafka-cluster.sh unregister-controller --id 3`."""
+    cluster = Cluster((4, 4), {MV: 33}, (Node(CONTROLLER, 1, {MV: (7, 33)}),), voters=frozenset({1, 3}))
+    lines = _lines(Namespace(what="matrix"), SimpleNamespace(active=cluster), [])  # type: ignore[arg-type]
+    assert [line for line in lines if "unknown" in line] == ["controller 3 has not registered: its levels are unknown"]
 
 
 def test_the_mapping_is_what_the_tool_prints() -> None:

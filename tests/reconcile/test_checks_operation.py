@@ -44,7 +44,19 @@ from schemas.checks.codes import (
 )
 from schemas.report import CheckResult
 from tests.reconcile import test_checks, test_evidence
-from tests.reconcile.kraft_clusters import END, EPOCH, NODES, NOW, broker, controller, copy, found, kraft
+from tests.reconcile.kraft_clusters import (
+    DEFAULTS,
+    END,
+    EPOCH,
+    LEVEL,
+    NODES,
+    NOW,
+    broker,
+    controller,
+    copy,
+    found,
+    kraft,
+)
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
     ACLS,
@@ -1024,3 +1036,13 @@ def test_dead_letter_topics_are_what_the_cluster_lets_them_be(cluster: tuple[Row
     )
     assert len(shown) == len(texts)
     assert all(text in line for text, line in zip(texts, shown, strict=True))
+
+
+def test_who_is_in_the_way_of_raising_a_feature_is_named() -> None:
+    """FEAT-09: a broker of 4.x that registered with a controller of 3.8 is registered without any feature of a minimum of 0."""
+    behind = {"metadata.version": LEVEL, **DEFAULTS, "share.version": 0}
+    bare = broker(1, features=[{"name": "metadata.version", "min_level": 1, "max_level": LEVEL}])
+    kept_down = verdict("FEAT-09", kraft(features=behind))
+    refused = verdict("FEAT-09", kraft(features=behind, brokers_in_kraft=[broker(0), bare, broker(2)]))
+    assert [kept_down.evidence, kept_down.violations] == [refused.evidence[:1], refused.violations]
+    assert list(refused.evidence[1:]) == ["in the way: Broker 1 does not support this feature."]

@@ -45,6 +45,18 @@ def of_release(text: str, kind: RequestKind, release: Release) -> list[Update]:
     ]
 
 
+def refused_by_the_tool(updates: Sequence[Update], release: Release) -> str | None:
+    """What `kafka-features` of a release says to a request that it does not send (`FeatureUpdate`); None for one that it sends."""
+    for update in updates:
+        if update.level < 0:
+            return "Cannot specify a negative version level."
+        if update.level == 0 and update.kind is RequestKind.UPGRADE:
+            kinds = ("upgradeType", "SAFE_DOWNGRADE or UNSAFE_DOWNGRADE")
+            named, lowering = kinds if release >= (3, 9) else ("downgradeType", "SAFE or UNSAFE")
+            return f"The {named} flag should be set to {lowering} when the provided maxVersionLevel:0 is < 1."
+    return None
+
+
 def version_mapping(text: str | None, release: Release) -> list[str]:
     """The lines of `version-mapping`; without a release those of the newest level of the tool's own release.
 

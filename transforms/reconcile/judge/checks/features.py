@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from schemas.checks import Phase
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.zookeeper.findings import FEATURE_DATA
 
 # As a module: `transforms.features.matrix` itself needs this package's outcomes.
 from transforms.features import matrix
-from transforms.features.levels import release_tuple
+from transforms.features.levels import defaults, release_tuple
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, Cluster, Update, dry_run
 from transforms.kraft.release import before
-from transforms.outcome import Outcome, found, listed_ids, not_applicable, passed, unknown
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.brokers import zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.cluster import cluster_of
@@ -81,10 +83,18 @@ def _bootstrap(facts: Facts) -> Outcome:
 
 
 def _defaults(facts: Facts) -> Outcome:
-    """FEAT-09."""
-    return matrix.behind_defaults(
-        facts.features, None if facts.kafka_version is None else release_tuple(facts.kafka_version)
-    )
+    """FEAT-09, with the nodes for which Kafka refuses to raise what is behind."""
+    release = None if facts.kafka_version is None else release_tuple(facts.kafka_version)
+    outcome = matrix.behind_defaults(facts.features, release)
+    if release is None or not outcome.violations:
+        return outcome
+    at = facts.features[FEATURE_NAME]
+    behind = {name: level for name, level in defaults(release, at).items() if facts.features.get(name, 0) < level}
+    behind.pop(matrix.KRAFT_VERSION, None)
+    answers = dry_run([Update(*each) for each in behind.items()], cluster_of(facts, release)).answers
+    blocking = dict.fromkeys(text for answer in answers for text in answer.blocking)
+    evidence = (*outcome.evidence, *(f"in the way: {text}" for text in blocking))
+    return replace(outcome, evidence=evidence[:EVIDENCE_LIMIT])
 
 
 def _may_become_dynamic(facts: Facts) -> Outcome:
