@@ -311,10 +311,10 @@ def _work(found: Copies, start: int) -> Iterator[Work]:
     for piece in found.plan.slices:
         selection = Selection(max(piece.from_offset_inclusive, start), piece.to_offset_exclusive)
         yield from ((task, selection) for task in plan_log(by_location[piece.location], selection))
-    used = {piece.location for piece in found.plan.slices}
+    used = {piece.location: (piece.from_offset_inclusive, piece.to_offset_exclusive) for piece in found.plan.slices}
     for copy in found.copies:
-        damaged = [*([] if copy.location in used else plan_damage(copy)), *plan_damaged_start(copy)]
-        yield from ((task, DAMAGE) for task in damaged)
+        yield from plan_damage(copy, used.get(copy.location))
+        yield from ((task, DAMAGE) for task in plan_damaged_start(copy))
     read: set[tuple[int, int]] = set()
     for copy in found.copies:
         for checkpoint in copy.checkpoints:

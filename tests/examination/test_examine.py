@@ -152,6 +152,33 @@ def test_a_batch_that_a_copy_lacks_is_damage_though_the_log_is_not_read_from_it(
     ]
 
 
+def test_the_longest_copy_is_read_only_where_no_copy_without_damage_reaches(tmp_path: Path) -> None:
+    """And the damage in its unread part is found nevertheless."""
+    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
+    segments = {
+        node: folder / "kraft" / str(node) / "__cluster_metadata-0" / "00000000000000000000.log"
+        for node in (3000, 3001, 3002)
+    }
+    whole = segments[3001].read_bytes()
+    batches = [frame for frame in frames(whole) if isinstance(frame, BatchHeader)]
+    for node in (3000, 3002):
+        segments[node].write_bytes(whole[: batches[-2].position])
+    content = bytearray(whole)
+    flipped = batches[len(batches) // 2]
+    content[flipped.position + 70] ^= 1
+    segments[3001].write_bytes(bytes(content))
+    files = Files(folder)
+    plan = files.found.plan
+    assert plan is not None
+    assert [piece.to_offset_exclusive for piece in plan.slices] == [batches[-2].base_offset, batches[-1].next_offset]
+    outcome = files.examined()
+    assert [judged(check, files, outcome).verdict for check in ("CAP-02", "CAP-08")] == ["fail", "pass"]
+    texts = judged("CAP-02", files, outcome).evidence
+    assert [text for text in texts if "CRC stored" in text] == texts[:1], texts
+    assert texts[0].startswith(f"controller 3001, {segments[3001].name} at byte {flipped.position}: CRC stored")
+    assert {row["class"] for row in outcome.rows(DIVERGENCES.full_name)} == set()
+
+
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_a_damaged_checkpoint_that_a_controller_starts_from_is_damage(tmp_path: Path, *, ahead: int) -> None:
     """It reads a wrong checksum and ends (`RecordsIterator.readBatch`), or a checkpoint that is cut off, and knows a part."""

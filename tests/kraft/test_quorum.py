@@ -63,7 +63,22 @@ def test_of_two_copies_that_end_alike_the_one_without_damage_is_read() -> None:
     assert [piece.location for piece in plan.slices] == ["/logs/2"], (
         "what is before its checkpoint is not read from the damaged one"
     )
-    assert plan_read([flipped, copy(2, 0, 119, ((1, 0),))]).leading is flipped
+
+
+def test_what_a_copy_without_damage_has_is_read_from_it_though_another_one_is_longer() -> None:
+    flipped, behind = replace(copy(1, 0, 120, ((1, 0), (2, 90))), damaged=True), copy(2, 0, 110, ((1, 0), (2, 90)))
+    plan = plan_read([flipped, copy(3, 0, 100, ((1, 0), (2, 90))), behind])
+    assert plan.leading is flipped
+    assert plan.slices == (Slice("/logs/2", 0, 110), Slice("/logs/1", 110, 120))
+    assert "records before offset 110 come from controller 2, whose log has no damage" in plan.explanation
+    later = replace(behind, log_start=60, epoch_starts=((1, 60), (2, 90)))
+    assert plan_read([flipped, later]).slices == (Slice("/logs/1", 0, 120),), "nothing else has what is before"
+    older = copy(3, 0, 80, ((1, 0),))
+    assert plan_read([flipped, later, older]).slices == (Slice("/logs/3", 0, 80), Slice("/logs/1", 80, 120))
+    fork = copy(2, 0, 100, ((1, 0),))
+    assert plan_read([flipped, fork]).slices == (Slice("/logs/1", 0, 120),), (
+        "its records from 90 on are another leader's"
+    )
 
 
 def test_the_leader_tells_which_voters_do_not_fetch() -> None:

@@ -200,7 +200,8 @@ def common_end(copy: LogCopy, other: LogCopy) -> int | None:
 
 
 def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
-    """Choose the leading copy (highest epoch, then longest) and stitch the longest history in front of it.
+    """Choose the leading copy (highest epoch, then longest) and stitch the longest history in front of it. If it is damaged, what
+    another one without damage has comes from that one.
 
     Raises NoUsableLogError when copies are of several clusters, no copy has a batch, or history starts beyond every complete
     checkpoint.
@@ -214,8 +215,11 @@ def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
         raise NoUsableLogError(f"no controller's copy of the metadata log can be used: {reasons or 'none was given'}")
     leading = leading_of(usable)
     forks = tuple(_forks(leading, usable))
-    oldest = min(usable, key=lambda copy: _by_reach(leading, copy))
-    slices = _stitch(leading, oldest)
+    sound = _without_damage(leading, usable)
+    oldest = min(usable, key=lambda copy: _by_reach(sound, copy))
+    slices = _stitch(sound, oldest)
+    if sound is not leading:
+        slices = (*slices, Slice(leading.location, sound.end, leading.end))
     base = _base_checkpoint(usable, slices[0].from_offset_inclusive)
     if slices[0].from_offset_inclusive > 0 and base is None:
         raise NoUsableLogError(
@@ -224,7 +228,7 @@ def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
         )
     if base is not None:
         slices = _after(slices, base[1].offset)
-    return ReadPlan(leading, base, slices, forks, _explain(leading, oldest, usable))
+    return ReadPlan(leading, base, slices, forks, _explain(leading, sound, oldest, usable))
 
 
 def leading_of(usable: Sequence[LogCopy]) -> LogCopy:
@@ -234,6 +238,20 @@ def leading_of(usable: Sequence[LogCopy]) -> LogCopy:
         return copy.last_epoch or 0, copy.end, not copy.damaged, -(copy.log_start or 0), -(copy.controller_id or 0)
 
     return max(usable, key=advance)
+
+
+def _without_damage(leading: LogCopy, usable: Sequence[LogCopy]) -> LogCopy:
+    """The copy to read for all that it has: a damaged leading one only for what no copy without damage that reaches as far back has."""
+    if not leading.damaged:
+        return leading
+    sound = [
+        copy
+        for copy in usable
+        if not copy.damaged
+        and copy.end == common_end(copy, leading)
+        and (copy.log_start or 0) <= (leading.log_start or 0) < copy.end
+    ]
+    return max(sound, key=lambda copy: copy.end, default=leading)
 
 
 def _forks(leading: LogCopy, usable: Sequence[LogCopy]) -> list[Fork]:
@@ -289,7 +307,7 @@ def _after(slices: tuple[Slice, ...], offset: int) -> tuple[Slice, ...]:
     )
 
 
-def _explain(leading: LogCopy, oldest: LogCopy, usable: Sequence[LogCopy]) -> str:
+def _explain(leading: LogCopy, sound: LogCopy, oldest: LogCopy, usable: Sequence[LogCopy]) -> str:
     text = (
         f"{_whose(leading)} copy is the most advanced of {len(usable)} "
         f"(epoch {leading.last_epoch}, end offset {leading.end})"
@@ -298,8 +316,10 @@ def _explain(leading: LogCopy, oldest: LogCopy, usable: Sequence[LogCopy]) -> st
     if behind:
         names = ", ".join(f"{copy.who} ends at {copy.end}" for copy in behind)
         text += f"; behind it: {names}"
-    if oldest is not leading:
-        text += f"; records before offset {leading.log_start} come from {oldest.name}"
+    if oldest is not sound:
+        text += f"; records before offset {sound.log_start} come from {oldest.name}"
+    if sound is not leading:
+        text += f"; records before offset {sound.end} come from {sound.name}, whose log has no damage"
     return text
 
 

@@ -70,12 +70,16 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows are wanted. Rows about damage without an offset are always among them; with `damage_only`, no others are."""
+    """Which rows are wanted. Rows about damage without an offset are always among them; with `damage_only`, no others are.
+
+    With `outside`, only rows about damage at other offsets than those in [from, to) are.
+    """
 
     from_offset: int | None = None
     to_offset: int | None = None
     include_control: bool = True
     damage_only: bool = False
+    outside: tuple[int, int] | None = None
 
 
 EVERYTHING = Selection()
@@ -87,10 +91,14 @@ def plan_log(copy: ScannedCopy, selection: Selection = EVERYTHING) -> list[ReadT
     return [task for segment in copy.segments for task in _plan_segment(segment, copy.controller_id, selection)]
 
 
-def plan_damage(copy: ScannedCopy) -> list[ReadTask]:
-    """List the byte ranges of a copy's damaged segments."""
+def plan_damage(copy: ScannedCopy, read: tuple[int, int] | None = None) -> list[tuple[ReadTask, Selection]]:
+    """List the byte ranges of a copy's damaged segments, and what to look for there: damage outside of the offsets that are `read`."""
+    if read is not None and read[0] <= (copy.log_start_offset or 0) and (copy.log_end_offset or 0) <= read[1]:
+        return []
     damaged = (segment for segment in copy.segments if segment.damaged)
-    return [task for segment in damaged for task in _plan_segment(segment, copy.controller_id, DAMAGE)]
+    begun = set() if read is None else set(plan_log(copy, Selection(*read)))
+    tasks = (task for segment in damaged for task in _plan_segment(segment, copy.controller_id, DAMAGE))
+    return [(task, Selection(outside=read) if task in begun else DAMAGE) for task in tasks]
 
 
 def plan_damaged_start(copy: ScannedCopy) -> list[ReadTask]:
@@ -183,6 +191,10 @@ def _select(batch: pa.RecordBatch, selection: Selection) -> Iterator[pa.RecordBa
         keep = data if keep is None else pc.and_(keep, data)
     if selection.damage_only:
         keep = pc.is_valid(batch.column("problem"))
+    if selection.outside is not None:
+        begin, end = selection.outside
+        unread = pc.or_(pc.less(offset, begin), pc.greater_equal(offset, end))
+        keep = pc.and_(pc.is_valid(batch.column("problem")), pc.fill_null(unread, False))
     chosen = batch if keep is None else batch.filter(keep)
     if chosen.num_rows:
         yield chosen
