@@ -47,7 +47,8 @@ CHECKS: tuple[Check, ...] = (
         "Below metadata.version 4.4-IV2 (33), start the controller once with the new release before each upgrade: a removed "
         "controller stays registered and counts at every upgrade of metadata.version. From 4.4-IV2 on, stop it and "
         "unregister it: `kafka-cluster.sh unregister-controller --id N`, or `kafka-metadata-quorum.sh remove-controller "
-        "--unregister`. A running controller registers again.",
+        "--unregister`. A running controller registers again; on a node that goes on as a broker, take the role controller out of "
+        "process.roles first. If the controller is to vote, add it instead: `kafka-metadata-quorum.sh add-controller`.",
         "KIP-853; KIP-1312; PR 22191, PR 23196; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",

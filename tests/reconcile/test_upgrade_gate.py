@@ -204,6 +204,15 @@ def test_how_to_be_rid_of_a_ghost_goes_by_the_level() -> None:
     assert text.endswith("kafka-cluster.sh unregister-controller --id 3003 unregisters it once it is stopped")
 
 
+def test_a_ghost_that_is_a_broker_too_has_to_give_up_the_role() -> None:
+    """QRM-01: a combined node of a real 4.4.0 cluster, removed as a voter and unregistered, was registered again when it started."""
+    both = [*(broker(node) for node in (0, 1, 2)), broker(3003)]
+    [text] = check(kraft(controllers=ghost(), brokers_in_kraft=both), "QRM-01")[1]
+    assert text.endswith(
+        "; it is a broker, too: with the role controller in its process.roles it registers again whenever it starts"
+    )
+
+
 def test_a_finished_migration_is_asked_and_one_under_way_is_not() -> None:
     assert upgrade(replace(kraft(), phase=Phase.FINALIZED, states=())).verdict != "not_applicable"
     for phase in set(Phase) - {Phase.FINALIZED, Phase.KRAFT}:

@@ -139,11 +139,14 @@ def _ghosts(facts: Facts) -> Outcome:
 
 
 def _ghost_texts(facts: Facts) -> Iterator[str]:
+    brokers = {row["broker_id"] for row in facts.brokers_in_kraft}
     for row in sorted(facts.controllers, key=lambda row: int(row["controller_id"])):
         if row["controller_id"] not in facts.voters:
             highest = matrix.node_of(row).supports(FEATURE_NAME)[1]
             levels = f" and supports metadata.version up to {level_name(highest)} ({highest})" if highest else ""
             forgetting = _forgetting(facts, row["controller_id"])
+            if row["controller_id"] in brokers:
+                forgetting += "; it is a broker, too: with the role controller in its process.roles it registers again whenever it starts"
             yield f"controller {row['controller_id']} is registered but is not a voter{levels}; {forgetting}"
 
 
