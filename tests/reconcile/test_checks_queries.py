@@ -364,7 +364,10 @@ def test_a_credential_that_was_set_again_after_the_checkpoint_that_lacks_it_is_n
 
 
 def test_a_name_that_a_load_stored_encoded_applies_to_nobody() -> None:
-    """Later releases mirror it as it is, so that both sides are equal (KAFKA-16222, 16411)."""
+    """Later releases mirror it as it is, so that both sides are equal (KAFKA-16222, 16411).
+
+    Whether a load made it is not known: a cluster of 4.4.0 that never migrated takes a quota of the client `%40`, which applies to it.
+    """
     names = ("my%20app", "", "100%", "a%zz", "plain", None)
     quota = {"source": "kraft", "quota": "producer_byte_rate", "value": 1.0}
     rows = {
@@ -376,7 +379,7 @@ def test_a_name_that_a_load_stored_encoded_applies_to_nobody() -> None:
         ],
     }
     found = gathered({**ROWS, **rows}, (), ((), ()), KNOWN).rows()
-    why = ": a load stored it so, and it applies to nobody"
+    why = ": spelled as a load of Kafka 3.4 to 3.7.0 stores names; it applies to nobody whose name is not spelled so"
     assert sorted(row["text"].removesuffix(why) for row in found if row["code"] == ENCODED_NAME) == [
         "a credential of user carol%40corp.example",
         "a quota of client-id=",

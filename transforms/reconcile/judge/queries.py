@@ -235,7 +235,11 @@ def _names_without_place(known: Known) -> tuple[RowRule, RowRule]:
 
 def _encoded_names() -> tuple[RowRule, RowRule]:
     """Of quotas and credentials: names as `Sanitizer` writes them into paths, and the empty one (KAFKA-16222, 16411)."""
-    return _by_name(ENCODED_NAME, "^$|%[0-9A-F]{2}", "a load stored it so, and it applies to nobody")
+    return _by_name(
+        ENCODED_NAME,
+        "^$|%[0-9A-F]{2}",
+        "spelled as a load of Kafka 3.4 to 3.7.0 stores names; it applies to nobody whose name is not spelled so",
+    )
 
 
 def _folders_for_types() -> RowRule:
