@@ -172,7 +172,8 @@ CHECKS: tuple[Check, ...] = (
         "Create the quotas and credentials listed again under the names that clients use, and those with an empty name as "
         "defaults (`--entity-default`); then delete those with an encoded name through the Admin API, unless a client or user "
         "really has that name. Kafka does not delete a quota with an empty name, or of the type users, clients or ips: it stays in this "
-        "list. A load of Kafka 3.4 to 3.7.0 stored names as ZooKeeper encodes them, and defaults under an empty name. They apply to nobody.",
+        "list. A load of Kafka 3.4 to 3.7.0 stored names as ZooKeeper encodes them, and defaults under an empty name. They apply to "
+        "nobody.",
         "KAFKA-16222; KAFKA-16411; Sanitizer; ClientQuotaControlManager.validateEntity; S§4.2",
         needs=KRAFT_ONLY,
         severity="warning",
