@@ -121,7 +121,7 @@ def _of_configs(configs: pl.DataFrame, partitions: pl.DataFrame) -> Iterator[pl.
 
 def _of_security(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.DataFrame]:
     yield broken(tables["acls"], [_acl_without_place(), *operation_queries.acl_rules(known.health)])
-    quotas, credentials = zip(_names_without_place(known), _encoded_names(), strict=True)
+    quotas, credentials = zip(_names_without_place(known), _encoded_names(), _empty_names(), strict=True)
     yield broken(tables["client_quotas"], [*quotas, _folders_for_types()])
     yield broken(
         tables["scram_credentials"], [*credentials, credentials_in_clear(), *operation_queries.credential_rules()]
@@ -234,12 +234,14 @@ def _names_without_place(known: Known) -> tuple[RowRule, RowRule]:
 
 
 def _encoded_names() -> tuple[RowRule, RowRule]:
-    """Of quotas and credentials: names as `Sanitizer` writes them into paths, and the empty one (KAFKA-16222, 16411)."""
-    return _by_name(
-        ENCODED_NAME,
-        "^$|%[0-9A-F]{2}",
-        "spelled as a load of Kafka 3.4 to 3.7.0 stores names; it applies to nobody whose name is not spelled so",
-    )
+    """Of quotas and credentials: names as `Sanitizer` writes them into paths (KAFKA-16222). The Admin API takes such a name, too."""
+    why = "spelled as a load of Kafka 3.4 to 3.7.0 stores names; it applies to nobody whose name is not spelled so"
+    return _by_name(ENCODED_NAME, "%[0-9A-F]{2}", why)
+
+
+def _empty_names() -> tuple[RowRule, RowRule]:
+    """Of quotas and credentials: those without a name, as a load stores defaults (KAFKA-16411)."""
+    return _by_name(ENCODED_NAME, "^$", "a load of Kafka 3.4 to 3.7.0 stores a default so, and it applies to nobody")
 
 
 def _folders_for_types() -> RowRule:
