@@ -146,5 +146,6 @@ CHECKS: tuple[Check, ...] = (
         "--config FILE`. /migration may stay as it is, because it has no offset. Then start the controllers, and restart every broker with "
         "the migration enabled: one that runs does not register with another quorum.",
         "KRaftMigrationDriver (WaitForControllerQuorumEvent); S§4.1, S§7.5",
+        severity="warning",
     ),
 )

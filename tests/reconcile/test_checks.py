@@ -479,7 +479,8 @@ def _after_rollback() -> Iterator[tuple[str, Case]]:
     told = {**(now.zookeeper or {}), "migration_present": True, "kraft_metadata_offset": OFFSET}
     mirrored = replace(now, zookeeper=told, left_behind=Sample())
     yield "RB-13", case(mirrored, "warn", left_behind=ONE)
-    yield "RB-14", znodes(now, migration_present=True, kraft_metadata_offset=-1)
+    anew = {**(now.zookeeper or {}), "migration_present": True, "kraft_metadata_offset": -1}
+    yield "RB-14", case(now, "warn", zookeeper=anew)
 
 
 def _security() -> Iterator[tuple[str, Case]]:
