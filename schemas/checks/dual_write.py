@@ -211,6 +211,16 @@ CHECKS: tuple[Check, ...] = (
         "Sanitizer, ZkData; S§5.4, S§6",
     ),
     check(
+        "DUR-22",
+        "Every broker that runs in ZooKeeper mode is registered in KRaft, and not fenced",
+        ("dual_write", "finalize"),
+        frozenset({Phase.DUAL_WRITE}),
+        "Run the audit again if the broker has just started. Otherwise set its inter.broker.protocol.version to the cluster's "
+        "metadata.version, with the migration enabled and this quorum in controller.quorum.voters, and restart it: the controllers "
+        "refuse the registration of a broker of another version. Raise neither before the migration is finalised.",
+        "ClusterControlManager.registerBroker; BrokerLifecycleManager; S§4.1.1, S§9.2",
+    ),
+    check(
         "DUR-19",
         "No topic deletion is left over from before the KRaft controller took over",
         (),

@@ -398,6 +398,9 @@ def _dual_write() -> Iterator[tuple[str, Case]]:
     of_kafka_4 = broker(2, is_migrating_zk_broker=False, features=four)
     yield "DUR-20", case(now, brokers_in_kraft=[*now.brokers_in_kraft[:2], of_kafka_4])
     yield "DUR-21", case(now, duplicated=ONE)
+    started = [{"broker_id": 0, "zk_mtime": NOW - 100_000}, {"broker_id": 1, "zk_mtime": NOW - 500_000}]
+    fenced = broker(0, fenced=True, in_controlled_shutdown=True, kraft_append_time=NOW - 110_000)
+    yield "DUR-22", case(now, brokers_in_zookeeper=started, brokers_in_kraft=[fenced, *now.brokers_in_kraft[1:]])
     yield "DUR-18", case(now, "warn", defect_rows=behind, divergences={"lost_write": Sample(2, ("two",))})
     yield "DUR-19", tables(now, "DUR-19", "warn")
 

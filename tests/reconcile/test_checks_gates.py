@@ -530,3 +530,21 @@ def test_a_load_of_3_5_that_wrote_again_what_a_broken_one_had_left() -> None:
     assert check(replace(facts, copies=kept), "DUR-08").verdict == "pass", "no controller replays it any more"
     second = {**over, "DUR-08": Sample(1, ("orders: made 2 times with the same id (offset 399)",))}
     assert check(replace(facts, findings=second), "DUR-08").verdict == "fail"
+
+
+def test_a_broker_that_runs_and_is_not_registered_is_not_one_that_was_shut_down() -> None:
+    """Seen in 3.9.1 at metadata.version 3.6-IV2: three brokers restarted with another inter.broker.protocol.version stayed fenced."""
+
+    def verdict(started: int, registered: int, **values: Any) -> str:
+        now = dual_write()
+        off = broker(0, **{"fenced": True, "in_controlled_shutdown": True, "kraft_append_time": registered, **values})
+        ids = [{"broker_id": 0, "zk_mtime": started}, {"broker_id": 1}]
+        facts = replace(now, brokers_in_zookeeper=ids, brokers_in_kraft=[off, *now.brokers_in_kraft[1:]])
+        return check(facts, "DUR-22").verdict
+
+    assert verdict(NOW - 100_000, NOW - 110_000) == "fail"
+    assert verdict(NOW - 50_000, NOW - 110_000) == "pass", "it starts"
+    assert verdict(NOW - 100_000, NOW - 90_000) == "pass", (
+        "it is shutting down, or was killed and ZooKeeper does not know yet"
+    )
+    assert verdict(NOW - 100_000, NOW - 110_000, fenced=False, in_controlled_shutdown=False) == "pass"

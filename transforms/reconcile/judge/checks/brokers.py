@@ -79,3 +79,24 @@ def both_modes(facts: Facts) -> list[str]:
                 f"running in KRaft mode, both for {seconds:.0f} s"
             )
     return found
+
+
+def unregistered_since_start(facts: Facts) -> list[str]:
+    """Brokers that have run in ZooKeeper mode for longer than a start takes and are fenced in KRaft since before it, as violations."""
+    newest, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
+    if newest is None or appended is None:
+        return []
+    ahead = clocks(facts).ahead_ms
+    times = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
+    found = []
+    for broker in facts.brokers_in_kraft:
+        written, registered = times.get(broker["broker_id"]), broker.get("kraft_append_time")
+        off = broker["is_migrating_zk_broker"] and (broker["fenced"] or broker["in_controlled_shutdown"])
+        if not off or written is None or registered is None or written - ahead <= registered:
+            continue
+        seconds = (min(newest - ahead, appended) - (written - ahead)) / 1000
+        if seconds > _TOGETHER_SECONDS:
+            found.append(
+                f"broker {broker['broker_id']} is in /brokers/ids for {seconds:.0f} s, and in KRaft it is fenced since before it started"
+            )
+    return found

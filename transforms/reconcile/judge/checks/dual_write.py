@@ -11,7 +11,7 @@ from schemas.report import DivergenceRow
 from transforms.kraft.quorum import replayed_from
 from transforms.kraft.release import before, outside_migration
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brokers
+from transforms.reconcile.judge.checks.brokers import both_modes, unregistered_since_start, zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_time, in_tables, sampled
 from transforms.reconcile.judge.deltas import AFTER_QUOTAS, QUOTAS, dropped_behind, lost
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
@@ -287,6 +287,11 @@ def _keys_once(facts: Facts) -> Outcome:
     return sampled(facts.duplicated or Sample())
 
 
+def _at_work(facts: Facts) -> Outcome:
+    """DUR-22. KRaft takes the leadership from it, and the other checks take it for shut down on purpose."""
+    return found(unregistered_since_start(facts))
+
+
 CHECKS: dict[str, CheckFunction] = {
     "DUR-01": _load_recorded,
     "DUR-02": _claimed_by_leader,
@@ -309,4 +314,5 @@ CHECKS: dict[str, CheckFunction] = {
     "DUR-18": _dropped_behind_quota,
     "DUR-20": _releases,
     "DUR-21": _keys_once,
+    "DUR-22": by_time(_at_work),
 }
