@@ -504,6 +504,20 @@ def changed(node: int, **values: Any) -> Facts:
     return kraft(copies=copies, plan=plan_read(copies))
 
 
+def test_without_quorum_state_nobody_knows_whether_one_leads() -> None:
+    """Where a majority is missing, no log grows any more, and all copies end alike: only quorum-state shows the elections."""
+    facts = changed(3001, leader_epoch=None, leader_id=None)
+    result = verdict("UPG-05", facts)
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["whether controller 3001 knew a leader is unknown: the file quorum-state beside its log was not copied"],
+    )
+    gate = judge_gates(run_checks(facts), facts)["upgrade"]
+    assert (gate.verdict, gate.blocking) == ("unknown", ["UPG-05"])
+    live = changed(3001, leader_epoch=None, leader_id=None, fetched_at=NOW)
+    assert verdict("UPG-05", live).verdict == "pass", "the leader answered"
+
+
 def test_a_quorum_that_seeks_a_leader_opens_no_gate() -> None:
     """Real clusters of 3.8.1 and 4.4.0, of which two of three controllers were stopped: quorum-state of the third one says leaderId -1, in
     epoch 12 after a log of epoch 3, and in epoch 3 after one of epoch 2."""

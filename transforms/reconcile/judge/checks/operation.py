@@ -123,6 +123,9 @@ def unsettled(facts: Facts) -> str:
             f"{seeking.name} knew no leader in epoch {seeking.leader_epoch}, and the log ends in epoch {facts.leader.epoch}: a majority of "
             "the voters was missing, or they were stopped or elected a leader at that moment. Check that one leads now"
         )
+    blind = [node for node, copy in _copies_of_voters(facts).items() if copy.leader_epoch is None]
+    if blind:
+        return f"whether controller {listed_ids(blind)} knew a leader is unknown: the file quorum-state beside its log was not copied"
     behind = _seconds_behind(facts)
     late = [node for node, seconds in behind.items() if seconds > facts.capture_skew_limit]
     if not late:
