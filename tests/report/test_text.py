@@ -129,6 +129,24 @@ def test_a_failed_check_of_dual_write_is_said_instead_of_what_should_be() -> Non
     assert "writes every change" not in lines
 
 
+@pytest.mark.parametrize(
+    ("blocking", "said"),
+    [
+        (["CAP-02"], "The sources have faults"),
+        (["CAP-02", "CAP-05"], "The sources have faults"),
+        (["CAP-02", "DUR-02"], "Dual write is unhealthy"),
+    ],
+)
+def test_a_damaged_copy_is_no_unhealthy_dual_write(blocking: list[str], said: str) -> None:
+    """A bit flipped in one controller's copy: the headline sent people to look at dual write."""
+    report = healthy()
+    failed = [CheckResult(name, "fail", 1, [], ["dual_write"], "error", "It holds", "Look.") for name in blocking]
+    others = [check for check in report.checks if check.id not in blocking]
+    gates = {**report.gates, "dual_write": Gate("no_go", blocking)}
+    lines = first_lines(replace(report, verdict="errors", exit_code=20, checks=[*others, *failed], gates=gates))
+    assert lines.startswith(f"ERRORS: {said} This check fails: “It holds”")
+
+
 def test_a_requested_gate_that_waits_is_named() -> None:
     report = replace(healthy(), verdict="errors", exit_code=20)
     assert first_lines(report).startswith("ERRORS: 1 gate closed: finalise")

@@ -360,7 +360,9 @@ def _error_title(report: Report) -> str:
     if phase_of(report) in _BEFORE_THE_COPY and "start" in closed:
         return "The migration cannot start"
     if "dual_write" in closed:
-        return "Dual write is unhealthy"
+        # Of what was read, nothing follows about dual write itself.
+        of_sources = all(name.startswith("CAP-") for name in report.gates["dual_write"].blocking)
+        return "The sources have faults" if of_sources else "Dual write is unhealthy"
     failed = _failed(report)
     if not failed and unmet(report.expectations, "error"):
         return f"{counted(len(unmet(report.expectations)), 'expectation')} not met"
