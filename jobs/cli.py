@@ -17,6 +17,9 @@ from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, UsageError, guarded
 from jobs.runtime.databricks import take_secrets
 from jobs.runtime.output import steady_output
 from jobs.runtime.stopping import Stopping, print_reason
+from jobs.version import tool_version
+from transforms.nearest import suggestion
+from transforms.report.printable import visible
 
 DEBUG_OPTION = "--debug"
 
@@ -127,10 +130,16 @@ def _without_debug(arguments: list[str]) -> list[str]:
 
 
 def _usage(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] == "--version":
+        print(f"kraft-audit {tool_version()}")
+        return 0
     asked = bool(arguments) and arguments[0] in ("-h", "--help")
     out = sys.stdout if asked else sys.stderr
     if arguments and not asked:
-        print(f"kraft-audit: unknown command {arguments[0]!r}", file=out)
+        meant = suggestion(arguments[0], [command.name for command in (*COMMANDS, *MAINS)])
+        # Without one that is like it, all are listed below.
+        near = f"; {meant}" if meant.startswith("did you mean") else ""
+        print(f"kraft-audit: unknown command `{visible(arguments[0], 80)}`{near}", file=out)
     print(
         "usage: kraft-audit COMMAND [options]\n\nAudits Kafka migrations from ZooKeeper to KRaft, and KRaft clusters.\n",
         file=out,
@@ -138,7 +147,8 @@ def _usage(arguments: Sequence[str]) -> int:
     for command in sorted((*COMMANDS, *MAINS), key=lambda c: c.name):
         print(f"  {command.name:<20} {command.help}", file=out)
     print(
-        "\n`kraft-audit COMMAND --help` lists the options of a command. With --debug an error shows its trace.",
+        "\n`kraft-audit COMMAND --help` lists the options of a command. With --debug an error shows its trace. "
+        "--version names the release.",
         file=out,
     )
     return 0 if asked else 2

@@ -30,7 +30,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_command_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     code, err = said(capsys, ["chek"])
     assert code == 2
-    assert "unknown command 'chek'" in err
+    assert "unknown command `chek`; did you mean `check`?" in err
 
 
 @pytest.mark.parametrize(

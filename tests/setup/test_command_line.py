@@ -13,6 +13,7 @@ import pytest
 from jobs import exit as codes
 from jobs.cli import COMMANDS, MAINS, main, parser_of
 from jobs.commands.completion import SHELLS
+from jobs.version import tool_version
 
 ROOT = Path(__file__).parents[2]
 
@@ -134,6 +135,18 @@ def test_an_empty_value_is_refused(argv: list[str], said: str, capsys: pytest.Ca
     assert main(argv) == codes.USAGE
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"kraft-audit: {said}: give a value, or leave it out\n")
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == codes.OK
+    assert capsys.readouterr().out == f"kraft-audit {tool_version()}\n"
+
+
+def test_a_command_with_a_mistake_is_met_with_the_one_that_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate"]) == codes.USAGE
+    assert capsys.readouterr().err.startswith("kraft-audit: unknown command `gate`; did you mean `gates`?\n")
+    assert main(["zzz\x1b"]) == codes.USAGE
+    assert "\x1b" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["run", "verify", "maintain", "doctor"])
