@@ -114,5 +114,6 @@ def _whose(fork: Fork) -> str:
 def _cells(copy: LogCopy) -> list[str]:
     checkpoints = ", ".join(f"{c.offset}{'' if c.complete else ' (incomplete)'}" for c in copy.checkpoints) or "none"
     numbers = [copy.controller_id, copy.log_start, copy.log_end, copy.last_epoch, copy.leader_id]
-    place = copy.location + (f"  [{copy.problem}]" if copy.problem else "")
+    faults = [copy.problem or "", "a batch is damaged, missing or out of order" if copy.damaged else ""]
+    place = copy.location + "".join(f"  [{each}]" for each in faults if each)
     return [*("-" if number is None else str(number) for number in numbers), checkpoints, visible(place, 400)]

@@ -58,5 +58,5 @@ def write_fleet_page(standing: Fleet, file: Place, places: Mapping[str, str]) ->
     try:
         write_whole(file, html)
     except (OSError, RemoteError) as error:
-        raise AuditError(f"cannot write the fleet's page {file}: {unwritten(error)}; the reports are written") from None
+        raise AuditError(f"cannot write the fleet's page {file}: {unwritten(error)}") from None
     return file

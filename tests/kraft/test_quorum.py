@@ -405,6 +405,21 @@ def test_the_log_folder_alone_is_enough_to_look_at(tmp_path: Path, capsys: pytes
     assert "committed  below" in capsys.readouterr().out
 
 
+def test_damage_in_a_copy_is_told_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The copy stood there like the others."""
+    for node in ("3001", "3002"):
+        shutil.copytree(capture("3.9.1", "8") / "kraft" / node, tmp_path / node)
+    log = tmp_path / "3002" / "__cluster_metadata-0" / "00000000000000000000.log"
+    log.chmod(0o644)
+    content = bytearray(log.read_bytes())
+    content[9_000] ^= 0xFF
+    log.write_bytes(content)
+    assert quorum.execute(argparse.Namespace(path=[str(tmp_path)], controllers=None)) == OK
+    told = {line.split()[0]: line for line in capsys.readouterr().out.split("\n\n")[0].splitlines()[1:]}
+    assert told["3002"].endswith("  [a batch is damaged, missing or out of order]")
+    assert not told["3001"].endswith("]")
+
+
 def test_the_copies_stand_in_columns_however_many_checkpoints_they_have(capsys: pytest.CaptureFixture[str]) -> None:
     folders = capture("4.3.1-kraft", "11-ghosts") / "kraft"
     assert quorum.execute(argparse.Namespace(path=[str(folders)], controllers=None)) == OK
