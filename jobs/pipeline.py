@@ -22,7 +22,7 @@ from jobs.run.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.runtime.output import terminal_width
 from jobs.runtime.progress import Progress
 from jobs.runtime.spark import stop_queries
-from jobs.runtime.stopping import Stopped, Stopping, print_reason
+from jobs.runtime.stopping import INTERRUPT, Stopped, Stopping, print_reason
 from jobs.settings import Settings, add_files_argument, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.sinks.storage import is_uri
@@ -214,6 +214,10 @@ def _begin(several: Sequence[Settings], run_id: str, begun_at: datetime, stoppin
 def _note(begun: Begun | None, error: BaseException) -> None:
     """What ended a run that left no row, for the next run to make one of it."""
     if begun is not None and begun.running:
+        if isinstance(error, KeyboardInterrupt):
+            # PySpark's own, which breaks off a call to Java: what that raises is not what ended the run.
+            begun.stopped(*INTERRUPT)
+            return
         code = USAGE if isinstance(error, UsageError) else CRASH
         begun.stopped(why(error), code)
 

@@ -17,7 +17,8 @@ from jobs.exit import CRASH, INTERRUPTED, TERMINATED
 # How long running work may take to finish; then the process ends, even if something hangs.
 GRACE_SECONDS = 10.0
 GRACE_SECONDS_OF_TIMEOUT = 60.0
-_WORDS = {signal.SIGTERM: ("stopped by SIGTERM", TERMINATED), signal.SIGINT: ("interrupted (SIGINT)", INTERRUPTED)}
+INTERRUPT = ("interrupted (SIGINT)", INTERRUPTED)
+_WORDS = {signal.SIGTERM: ("stopped by SIGTERM", TERMINATED), signal.SIGINT: INTERRUPT}
 
 
 class Stopped(BaseException):
@@ -111,6 +112,8 @@ def not_halfway() -> Iterator[None]:
     finally:
         for each in _armed:
             each.put_off = False
+            # A session that was started has taken SIGINT.
+            each.arm()
         for each in _armed:
             if each.stopped is not None:
                 raise each.stopped

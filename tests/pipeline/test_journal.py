@@ -21,6 +21,7 @@ import pytest
 
 from jobs.evidence.journal import Begun, begin, died, died_runs
 from jobs.exit import CRASH, INTERRUPTED, TERMINATED, AuditError, guarded
+from jobs.pipeline import _note
 from jobs.runtime import stopping
 from jobs.runtime.stopping import Stopped, Stopping, not_halfway
 from jobs.settings import Settings
@@ -202,6 +203,32 @@ def test_a_signal_is_noted_and_raised_once(
     assert watched == [raised.value]
     assert raised.value.timed_out is (number == signal.SIGALRM)
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_signals_that_a_session_has_taken_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while a run opens its tables was PySpark's: it broke off a call to Java, and the run was one whose Java was killed."""
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    stop = Stopping()
+
+    def interrupted() -> None:
+        with stop.armed():
+            with not_halfway():
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+
+    with pytest.raises(Stopped) as raised:
+        interrupted()
+    assert (raised.value.why, raised.value.exit_code) == ("interrupted (SIGINT)", INTERRUPTED)
+
+
+def test_an_interrupt_that_broke_off_a_call_to_java_is_noted_as_one() -> None:
+    noted: list[tuple[str, int]] = []
+    begun: Any = SimpleNamespace(running=True, stopped=lambda *said: noted.append(said))
+    error = KeyboardInterrupt()
+    error.__context__ = type("Py4JError", (Exception,), {})("An error occurred while calling o1.cancelAllJobs")
+    _note(begun, error)
+    assert noted == [("interrupted (SIGINT)", INTERRUPTED)]
 
 
 def test_time_that_was_given_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
