@@ -20,6 +20,7 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.exit import AuditError
 from jobs.sources.kraft.folder import KraftSourceError, read_copies
 from jobs.sources.kraft.log import EVERYTHING, ReadTask, Selection, plan_file, plan_log, read_records
 from schemas.kraft.control import CONTROL_TYPES
@@ -95,6 +96,8 @@ def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         # The reader (head, less) has seen enough. Python would complain again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLEAN
+    except KraftSourceError as error:
+        raise AuditError(str(error)) from None
     if findings:
         print(f"dump: {counted(findings, 'finding')}: lines with `problem`", file=err)
     elif not read:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from jobs.commands import dump as dump_command
 from jobs.commands.dump import CLEAN, FINDINGS, USAGE, add_arguments, run
+from jobs.exit import AuditError
 from tests.kraft.dumps import DumpedRecord, log_folder, read_dump
 from tests.kraft.encoder import batch, data_record
 
@@ -137,6 +139,23 @@ def test_a_checkpoint_has_no_offsets_of_the_log() -> None:
     code, lines, complaint = dump(log_folder(*STAGE) / name, "--from", "3", "--to", "5")
     assert (code, lines) == (USAGE, [])
     assert complaint == "dump: --from, --to: are offsets of a log, and a checkpoint is one state; leave them out\n"
+
+
+def test_a_log_that_becomes_shorter_meanwhile_is_no_fault_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = (log_folder(*STAGE) / LOG).read_bytes()
+    (tmp_path / LOG).write_bytes(whole)
+    planned = dump_command.plan_file
+
+    def cut(*named: Any) -> Any:
+        tasks = planned(*named)
+        (tmp_path / LOG).write_bytes(whole[:2_000])
+        return tasks
+
+    monkeypatch.setattr(dump_command, "plan_file", cut)
+    with pytest.raises(AuditError, match="became shorter while it was read"):
+        dump(tmp_path / LOG)
 
 
 def test_damage_is_a_line_with_its_place(tmp_path: Path) -> None:
