@@ -111,14 +111,18 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
     return parser
 
 
+# A broker may ask for an ISR of no replica, and the controller has an answer to that.
+_MAY_BE_EMPTY = "--isr"
+
+
 def _refuse_empty(arguments: Sequence[str]) -> None:
     """Raise UsageError for an argument without a value, as of a variable that is not set: as a path it is the working directory."""
     for before, argument in pairwise(["", *arguments]):
         option, equals, value = argument.partition("=")
         joined = equals and option.startswith("--")
-        if (value if joined else argument).strip():
-            continue
         name = option if joined else before if before.startswith("--") else "an argument"
+        if (value if joined else argument).strip() or name == _MAY_BE_EMPTY:
+            continue
         raise UsageError(f"{name} is empty: give a value, or leave it out")
 
 

@@ -137,6 +137,14 @@ def test_an_empty_value_is_refused(argv: list[str], said: str, capsys: pytest.Ca
     assert (out, err) == ("", f"kraft-audit: {said}: give a value, or leave it out\n")
 
 
+@pytest.mark.parametrize("isr", [["--isr", ""], ["--isr="]])
+def test_an_isr_of_no_replica_can_be_asked_for(isr: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A controller has an answer to it: what is refused here is the warehouse that is not there."""
+    asked = ["--topic", "t", "--partition", "0", "--leader-epoch", "1", "--partition-epoch", "1"]
+    main(["isr", "validate", *asked, *isr, "--warehouse", "nowhere"])
+    assert "is empty" not in capsys.readouterr().err
+
+
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == codes.OK
     assert capsys.readouterr().out == f"kraft-audit {tool_version()}\n"
