@@ -52,7 +52,8 @@ CLASSES: dict[str, DivergenceClass] = {
             LOAD_LOSS,
             True,
             "the row, or its value, was in ZooKeeper before the load and KRaft never had it",
-            "Create each listed entry again through the Admin API, with ZooKeeper's value, before the brokers leave ZooKeeper mode.",
+            "Create each listed entry again through the Admin API, with ZooKeeper's value, before the leadership moves or the controllers "
+            "are upgraded: the next full sync may delete it in ZooKeeper too, and nothing shows it any more.",
         ),
         DivergenceClass(
             LOAD_EXTRA,
@@ -90,7 +91,7 @@ MISSING_STATE = (
     "Do not move the leadership yet: without this state znode no full sync can finish, and nothing is mirrored after the next failover. "
     "First write the znode, with the leader, leader_epoch and isr that KRaft has, like that of another partition: "
     "`zookeeper-shell.sh HOST:PORT create PATH DATA`, where PATH is /brokers/topics/TOPIC/partitions/NUMBER/state, or set if it is there "
-    "but cannot be parsed. Then run the audit again."
+    "but cannot be parsed. If a znode above it is missing, create that first. Then run the audit again."
 )
 # Of a credential that ZooKeeper lacks: the controllers may lack it themselves (`ScramDelta.apply`, SEC-12).
 LOST_CREDENTIAL = (

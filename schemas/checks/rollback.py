@@ -36,11 +36,13 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "RB-04",
-        "Brokers in ZooKeeper mode can run at this metadata.version",
+        "Brokers can start in ZooKeeper mode, at this metadata.version and with the quotas that ZooKeeper has",
         ("rollback",),
         DURING,
-        "Start the brokers with the inter.broker.protocol.version they had before the migration.",
-        "MetadataVersion; S§2.6, S§7.5",
+        "Start the brokers with the inter.broker.protocol.version they had before the migration. No broker in ZooKeeper mode starts with a "
+        "quota that is listed: upgrade the controllers to 3.5.2 or later, the active one last. Their full sync writes it "
+        "as a whole number.",
+        "MetadataVersion; QuotaConfigHandler; S§2.6, S§5.3, S§7.5",
         needs=KRAFT_ONLY,
     ),
     check(

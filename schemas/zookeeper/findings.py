@@ -74,6 +74,11 @@ FINDINGS: dict[str, tuple[str, str]] = {
         "warning",
         "A quota value that its key does not allow: it loads, and the full sync after the load never ends.",
     ),
+    "QUOTA-SPELLING": (
+        "warning",
+        "A whole quota with a fraction, as Kafka 3.4 mirrors it: brokers in ZooKeeper mode end on it as they start. The full sync of "
+        "Kafka 3.5 or later spells it right.",
+    ),
     "ACL-DATA": ("error", "An ACL znode that is not JSON: Kafka reads it as no ACL, access changes silently."),
     "ACL-TYPE": ("warning", "A resource type that Kafka does not support: its ACLs are not migrated."),
     "TOKEN-DATA": ("error", "A delegation token that Kafka can't parse."),

@@ -144,6 +144,8 @@ MALFORMED: tuple[tuple[str, bytes | None, list[str]], ...] = (
     ("/config/users/a", b'{"version":1,"config":{"producer_byte_rate":"fast"}}', ["START-13"]),
     ("/config/users/a", b'{"version":1,"config":{"producer_byte_rate":"1.5"}}', ["QUOTA-VALUE"]),
     ("/config/users/a", b'{"version":1,"config":{"request_percentage":"NaN"}}', ["QUOTA-VALUE"]),
+    ("/config/clients/a", b'{"version":1,"config":{"producer_byte_rate":"2.0E7"}}', ["QUOTA-SPELLING"]),
+    ("/config/ips/10.0.0.1", b'{"version":1,"config":{"connection_creation_rate":"5.0"}}', ["QUOTA-SPELLING"]),
     ("/config/users/a", b'{"version":1,"config":{"my_rate":"1"}}', ["QUOTA-KEY"]),
     ("/config/users/a", b'{"version":1,"config":{"SCRAM-SHA-256":"salt=,iterations=1"}}', ["START-13"]),
     ("/config/users/a/clients/b", b'{"version":1,"config":{"SCRAM-SHA-256":"x"}}', ["START-13"]),

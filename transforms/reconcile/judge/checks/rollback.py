@@ -57,7 +57,8 @@ def _protocols(facts: Facts) -> Outcome:
         return unknown("the log has no metadata.version")
     if facts.level > LAST_ZOOKEEPER_LEVEL:
         return found([f"the cluster is at {level_name(facts.level)}; brokers in ZooKeeper mode support up to 3.9-IV0"])
-    return found(other_protocols(facts, facts.level))
+    protocols, quotas = other_protocols(facts, facts.level), facts.found("QUOTA-SPELLING")
+    return sampled(Sample(len(protocols), tuple(protocols)), quotas)
 
 
 def _cleaned_up(facts: Facts) -> Outcome:

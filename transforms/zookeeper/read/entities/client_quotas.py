@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from transforms.zookeeper.read.entities.configs import read_entries
 from transforms.zookeeper.read.entities.scram_credentials import read_scram
 from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, entity_name, finding, java_double
 
+# What `Long.parseLong` of a broker in ZooKeeper mode takes (`QuotaConfigHandler`); the load and KRaft read a double.
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 # Path segments after /config: the entity types of the names at index 2, or 2 and 4.
 _TYPES = {"users": "user", "clients": "client-id", "ips": "ip"}
 
@@ -60,3 +63,5 @@ def _quota(path: str, entity: list[dict[str, str | None]], key: str, value: str)
         yield finding("QUOTA-KEY", path, f"'{key}' is not a quota of this entity")
     elif (whole and not number.is_integer()) or math.isnan(number):
         yield finding("QUOTA-VALUE", path, f"'{key}' is {value}")
+    elif whole and not _WHOLE.fullmatch(value):
+        yield finding("QUOTA-SPELLING", path, f"'{key}' is spelled {value}")
