@@ -51,7 +51,8 @@ CHECKS: tuple[Check, ...] = (
         ("rollback",),
         frozenset({Phase.ROLLED_BACK}),
         "Delete /migration in ZooKeeper. Empty the controllers' log folders and format them again before the next attempt. "
-        "A new quorum would take the leftover znode for a finished load.",
+        "A new quorum would take the leftover znode for a finished load, and the old one would claim ZooKeeper as soon as it starts and "
+        "undo what was changed there since the rollback (TXN-05).",
         "KAFKA-17146; S§7.5",
         needs=ZOOKEEPER_ONLY,
         severity="warning",
