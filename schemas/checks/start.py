@@ -11,7 +11,8 @@ CHECKS: tuple[Check, ...] = (
         ("start",),
         START_PHASES,
         "Set zookeeper.metadata.migration.enable=true and the controllers' quorum settings on the brokers listed, and "
-        "restart them. Restart those that have them, too, if the controllers were formatted since. If no broker is running, start the brokers.",
+        "restart them. Restart those that have them, too, if the controllers were formatted since. "
+        "If no broker is running, start the brokers.",
         "KIP-866, Broker Registration; KRaftMigrationDriver.areZkBrokersReadyForMigration",
         needs=ZOOKEEPER_ONLY,
     ),
