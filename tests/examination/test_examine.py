@@ -179,6 +179,23 @@ def test_the_longest_copy_is_read_only_where_no_copy_without_damage_reaches(tmp_
     assert {row["class"] for row in outcome.rows(DIVERGENCES.full_name)} == set()
 
 
+def test_a_later_epoch_of_a_copys_last_batch_makes_it_neither_the_newest_nor_another_log(tmp_path: Path) -> None:
+    """No election began it: the bit is damage (CAP-02)."""
+    folder, other, segment = unread_segment(tmp_path)
+    content = bytearray(segment.read_bytes())
+    last = [frame for frame in frames(bytes(content)) if isinstance(frame, BatchHeader)][-1]
+    content[last.position + 14] ^= 1
+    segment.write_bytes(bytes(content))
+    files = Files(folder)
+    outcome = files.examined()
+    assert judged("CAP-02", files, outcome).evidence == [
+        f"controller {other}, {segment.name} at byte {last.position}: leader epoch 257 is damaged: no election raised it from 1"
+    ]
+    assert judged("CAP-11", files, outcome).verdict == "pass"
+    assert files.found.plan is not None
+    assert (files.found.plan.leading.last_epoch, files.found.plan.forks) == (1, ())
+
+
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_a_damaged_checkpoint_that_a_controller_starts_from_is_damage(tmp_path: Path, *, ahead: int) -> None:
     """It reads a wrong checksum and ends (`RecordsIterator.readBatch`), or a checkpoint that is cut off, and knows a part."""

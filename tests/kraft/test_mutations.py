@@ -169,6 +169,25 @@ def test_a_batch_with_a_damaged_base_offset_is_read_at_its_place(bit: int) -> No
     assert (scan.ranges[-1], scan.next_offset) == (sound.ranges[-1], sound.next_offset)
 
 
+@pytest.mark.parametrize("at", [3, 7])
+def test_an_epoch_that_no_election_began_is_damage(at: int) -> None:
+    """The CRC does not cover the epoch either. A copy whose last batch named a later one was the most advanced, and the gate GO."""
+    log = (log_folder("3.9.1", "8-zookeeper-behind", 3001) / LOG).read_bytes()
+    batches = [frame for frame in frames(log) if isinstance(frame, BatchHeader)]
+    data, flipped = log[: batches[8].position], batches[at]
+    damaged = bytearray(data)
+    damaged[flipped.position + 14] ^= 1
+    whole, rows = (table(decode_by_declarations(decoding(each))).to_pylist() for each in (data, bytes(damaged)))
+    assert [row["problem"] for row in rows if row["problem"]] == [
+        "leader epoch 257 is damaged: no election raised it from 1"
+    ]
+    assert [row for row in rows if row["problem"] is None] == [row for row in whole if row["problem"] is None]
+    assert table(decode_fast(decoding(bytes(damaged)), 1000)).to_pylist() == rows
+    sound, scan = scan_segment(data, split_bytes=1), scan_segment(bytes(damaged), split_bytes=1)
+    assert (sound.in_order, scan.in_order) == (True, False)
+    assert (scan.ranges, scan.last_epoch, scan.epoch_starts) == (sound.ranges, sound.last_epoch, sound.epoch_starts)
+
+
 def test_every_kind_of_damage_is_named() -> None:
     data = b"".join(corpus_cache[:4])
     first, second, third = [frame for frame in frames(data) if isinstance(frame, BatchHeader)][:3]

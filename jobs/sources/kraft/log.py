@@ -143,9 +143,15 @@ def _plan_segment(segment: SegmentFile, controller_id: int | None, selection: Se
 def batch_place(copy: ScannedCopy, offset: int) -> Place | None:
     """The intact batch of a copy that holds `offset`; None if there is none. Its records are not decoded."""
     for task in plan_log(copy, Selection(offset, offset + 1)):
+        highest = task.continuation.epoch
         for frame in frames(read_range(task.path, task.start, task.end)):
-            if isinstance(frame, BatchHeader) and frame.intact and frame.base_offset <= offset < frame.next_offset:
-                return Place(offset, frame.epoch, frame.max_timestamp)
+            if not isinstance(frame, BatchHeader) or not frame.intact:
+                continue
+            # A later epoch that no election began is damage (S§2.10).
+            epoch = frame.epoch if frame.control or highest is None else min(frame.epoch, highest)
+            highest = max(epoch, -1 if highest is None else highest)
+            if frame.base_offset <= offset < frame.next_offset:
+                return Place(offset, epoch, frame.max_timestamp)
     return None
 
 

@@ -45,6 +45,8 @@ class DecodePass:
         self.first_type: str | None = None
         self.last_type: str | None = None
         self._budget = [SEARCH_BUDGET]
+        # The highest epoch before one that fell: what rises up to it again is not new.
+        self._fell_from = -1
 
     def frame_at(self, position: int) -> Frame:
         """Read the frame that begins at `position`."""
@@ -56,7 +58,7 @@ class DecodePass:
             self.last_type = None
             self.rows.add(position=self.base + frame.position, length=frame.size, problem=frame.reason)
             return
-        frame = self._at_its_place(frame)
+        frame = self._in_its_epoch(self._at_its_place(frame))
         problem = _whole_batch_problem(frame, self.next_offset)
         self._check_sequence(frame)
         if problem is None:
@@ -94,6 +96,19 @@ class DecodePass:
         self.finding(batch.position, problem, placed)
         return placed
 
+    def _in_its_epoch(self, batch: BatchHeader) -> BatchHeader:
+        """The batch with the epoch of the one before it, where its own is later: each begins with an election, a control batch."""
+        known, at_its_place = self.epoch, batch.base_offset == self.next_offset
+        if not batch.intact or batch.control or known is None or not at_its_place:
+            return batch
+        if batch.epoch <= max(known, self._fell_from):
+            return batch
+        placed = replace(batch, epoch=known)
+        self.finding(
+            batch.position, f"leader epoch {batch.epoch} is damaged: no election raised it from {known}", placed
+        )
+        return placed
+
     def _check_sequence(self, batch: BatchHeader) -> None:
         if not batch.intact:
             return
@@ -102,6 +117,7 @@ class DecodePass:
             self.finding(batch.position, f"gap: {gap} offsets missing before offset {batch.base_offset}", batch)
         if self.epoch is not None and batch.epoch < self.epoch:
             self.finding(batch.position, f"leader epoch falls from {self.epoch} to {batch.epoch}", batch)
+            self._fell_from = max(self._fell_from, self.epoch)
         self.epoch = batch.epoch
         if batch.transactional:
             self.finding(batch.position, "a batch of a client transaction, foreign to a metadata log", batch)

@@ -138,6 +138,8 @@ class _Fold:
         self._open = Continuation(0, previous.next_offset, previous.epoch)
         self._next_offset = previous.next_offset
         self._epoch = previous.epoch
+        # The highest epoch so far: what follows one that fell may be of it again.
+        self._highest = -1 if previous.epoch is None else previous.epoch
         self._last_wrong = False
         self._done: list[ByteRange] = []
 
@@ -148,10 +150,13 @@ class _Fold:
             self.first_offset = int(base[0])
         self._note_order(base, after, epoch)
         base, after, wrong = self._placed(headers, following)
+        epoch = self._of_elections(epoch, base, after, control)
         self._note_epochs(epoch, base)
         # Whether a batch is at its place shows in the one that follows: both are in one range.
         tied = np.concatenate(([self._last_wrong], wrong[:-1]))
-        self._close_ranges(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch, tied)
+        next_offsets = np.maximum.accumulate(np.maximum(after, self._next_offset or 0))
+        self._close_ranges(position, next_offsets, np.maximum.accumulate(np.maximum(epoch, self._highest)), tied)
+        self._highest = max(self._highest, int(epoch.max()))
         self._last_wrong = bool(wrong[-1])
         self._next_offset = max(int(after.max()), self._next_offset or 0)
         self._epoch = int(epoch[-1])
@@ -186,6 +191,23 @@ class _Fold:
             place = max(place, int(after[index]))
         return base, after, wrong
 
+    def _of_elections(self, epoch: Headers, base: Headers, after: Headers, control: Headers) -> Headers:
+        """The epochs that elections began, as `DecodePass` reads them: of another batch a later one is damage."""
+        first = base[0] if self._next_offset is None else self._next_offset
+        before = np.concatenate((epoch[:1] if self._epoch is None else [self._epoch], epoch[:-1]))
+        follows = base == np.maximum.accumulate(np.concatenate(([first], after[:-1])))
+        may_not_rise = follows & (control == 0)
+        if not ((epoch > before) & may_not_rise).any():
+            return epoch
+        epoch, known = epoch.copy(), int(before[0])
+        highest = max(known, self._highest)
+        for index in range(epoch.size):
+            if may_not_rise[index] and epoch[index] > highest:
+                epoch[index], self.in_order = known, False
+            known = int(epoch[index])
+            highest = max(highest, known)
+        return epoch
+
     def _note_epochs(self, epoch: Headers, base: Headers) -> None:
         highest = self.epoch_starts[-1][0] if self.epoch_starts else -1
         before = np.maximum.accumulate(np.concatenate(([highest], epoch[:-1])))
@@ -204,7 +226,7 @@ class _Fold:
             if index:
                 self._open = Continuation(start, int(next_offsets[index - 1]), int(epoch[index - 1]))
             else:
-                self._open = Continuation(start, self._next_offset, self._epoch)
+                self._open = Continuation(start, self._next_offset, self._highest)
 
 
 def control_records(data: bytes, batch: BatchHeader) -> list[tuple[int, int, int]]:

@@ -172,7 +172,8 @@ def _is_ordinary(data: Bytes, start: int, size: int, count: int, next_offset: in
         return False
     if count <= 0 or count > (size - _HEADER) // _SMALLEST_RECORD or int32_at(data, start + 23) != count - 1:
         return False
-    if (next_offset >= 0 and base_offset != next_offset) or int32_at(data, start + 12) < max(epoch, 0):
+    named = int32_at(data, start + 12)
+    if (next_offset >= 0 and base_offset != next_offset) or named < 0 or (epoch >= 0 and named != epoch):
         return False
     return bool(crc32c(data, start + 21, start + size) == big(data, start + 17, 4))
 
