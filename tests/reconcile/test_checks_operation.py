@@ -645,14 +645,21 @@ def test_an_unreadable_copy_is_no_question_where_every_voter_has_another() -> No
     assert verdict("UPG-05", kraft(copies=[*kraft().copies, stray])).verdict == "pass"
 
 
-@pytest.mark.parametrize("values", [{"problem": "torn"}, {"log_end": None}, {"controller_id": None, "problem": "torn"}])
-def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"problem": "torn"}, "can't be read"),
+        ({"log_end": None}, "holds no log"),
+        ({"controller_id": None, "problem": "torn"}, "can't be read"),
+    ],
+)
+def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any], why: str) -> None:
     *whole, last = kraft().copies
     facts = kraft(copies=[*whole, replace(last, **values)])
     result = verdict("UPG-05", facts)
     assert (result.verdict, result.evidence) == (
         "unknown",
-        ["/logs/3002 can't be read: the lag of controller 3002 is unknown"],
+        [f"/logs/3002 {why}: the lag of controller 3002 is unknown"],
     )
     gate = judge_gates(run_checks(facts), facts)["upgrade"]
     assert gate.verdict != "go"
