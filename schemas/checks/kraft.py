@@ -15,7 +15,7 @@ CHECKS: tuple[Check, ...] = (
         "registration. If the machine of a controller is gone, start one with the same `node.id` elsewhere. Unregister a broker "
         "that is gone for good: `kafka-cluster.sh unregister --id N`. Unregister a controller that is gone for good, from "
         "metadata.version 4.4-IV2 (33) on: `kafka-cluster.sh unregister-controller --id N`. Stop a node before you unregister it: "
-        "a running node registers again.",
+        "a running controller registers again, and a running broker stays out until it is restarted.",
         "KIP-584; FeatureControlManager.updateFeature; QuorumFeatures; BrokerRegistrationRequest; S§9.3",
         needs=KRAFT_ONLY,
     ),
