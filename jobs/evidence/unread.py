@@ -14,11 +14,11 @@ from transforms.kraft.coverage import planned_log
 from transforms.reconcile.judge.log_look import is_damage
 from transforms.report.compared import DAMAGED_LOG, unread_lines
 
-_WHERE = ("controller_id", "checkpoint_offset", "problem")
+_WHERE = ("controller_id", "checkpoint_offset", "offset", "problem")
 
 
 def unread(past: PastRun, checks: Collection[str]) -> list[str]:
-    """`unread_lines` of a run, without damage in copies that no row comes from: another copy had these records whole."""
+    """`unread_lines` of a run, without damage in what no row comes from: another copy had these records whole."""
     asked = {each.id for each in past.report.checks if each.verdict == "fail"} & {*checks, DAMAGED_LOG}
     spared = DAMAGED_LOG in asked and not _reads_damage(past)
     return unread_lines(past.report, [each for each in checks if not (spared and each == DAMAGED_LOG)])
@@ -41,5 +41,8 @@ def _is_read(row: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> boo
         return True
     if row["checkpoint_offset"] is not None:
         return bool(row["checkpoint_offset"] == planned.base)
-    places = {each.location for each in planned.slices}
-    return row["controller_id"] in {copy["controller_id"] for copy in copies if copy["location"] in places}
+    places = {copy["location"] for copy in copies if copy["controller_id"] == row["controller_id"]}
+    slices = [each for each in planned.slices if each.location in places]
+    if row["offset"] is None:
+        return bool(slices)
+    return any(each.from_offset_inclusive <= row["offset"] < each.to_offset_exclusive for each in slices)
