@@ -99,7 +99,7 @@ def test_a_history_that_begins_later_or_ends_in_the_middle_of_an_entry_is_whole(
     found: dict[str, Audit], name: str
 ) -> None:
     """ZooKeeper purges old logs, a copy of a running server ends anywhere, and a follower takes the leader's snapshot."""
-    assert [check(found[name], each).verdict for each in TXN] == ["pass"] * 4
+    assert [check(found[name], each).verdict for each in TXN] == ["pass"] * 5
     assert check(found[name], "CAP-10").verdict == "pass"
     assert defects(found[name]) == {}
     whole, mine = found["whole"].report, found[name].report

@@ -242,6 +242,9 @@ def test_a_quorum_that_took_zookeeper_back_after_a_rollback_has_undone_what_was_
     assert (told.verdict, told.violations) == ("fail", 1)
     assert "broker 0" in told.evidence[0]
     assert "controller 3000 claimed ZooKeeper again in transaction 0x384" in told.evidence[0]
+    later = election(900, 5, "controller 3000", 2)
+    again_alone = with_transactions(FAILED_OVER, elections=(back, later), holes=((400, HOLE),))
+    assert judged("TXN-05", again_alone).verdict == "unknown", "the load's own claim may be in the hole"
     first_purged = judged("TXN-05", with_transactions(FAILED_OVER, elections=(back, again)))
     assert first_purged.verdict == "fail"
     for healthy in ((back, FIRST), (back, FIRST, again), (again,), (FIRST, again)):

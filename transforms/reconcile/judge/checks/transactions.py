@@ -104,6 +104,9 @@ def _claimed_back(facts: Facts) -> Outcome:
     epoch, back = claims[0] if claims else (None, None)
     if loaded_in is None or epoch is None or back is None or not brokers or epoch <= loaded_in:
         return found([])
+    if back.controller_epoch != brokers[-1].controller_epoch + 1 and logs.between(brokers[-1], back):
+        # The claim that the load followed may be in the hole.
+        return found([])
     return found(
         [
             f"{brokers[-1].text}: a ZooKeeper broker took over after the load, until controller {back.kraft_controller_id} claimed "
