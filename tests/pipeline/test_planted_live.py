@@ -219,6 +219,6 @@ def test_the_writes_are_named_with_their_session(interfered: Interfered) -> None
     assert found.verdict == "warn"
     assert any("delete /config/clients/app-9" in line and "session 0x" in line for line in found.evidence)
     walked = [check.verdict for check in interfered.walked.checks if check.id.startswith("TXN-")]
-    assert walked == ["not_applicable"] * 4
+    assert walked == ["not_applicable"] * 5
     others = [check.verdict for check in interfered.folder.checks if check.id in ("TXN-02", "TXN-03", "TXN-04")]
     assert others == ["pass"] * 3
