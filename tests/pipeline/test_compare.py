@@ -62,6 +62,11 @@ def test_what_differs_is_what_an_independent_replay_of_both_says(say: Say) -> No
     assert of_partitions
 
 
+def test_two_states_that_an_independent_replay_calls_equal_do_not_differ(say: Say) -> None:
+    assert (configs("8"), replicas("8")) == (configs("9"), replicas("9"))
+    assert say("8", "9", code=0) == []
+
+
 def test_by_another_map_the_same_brokers_are_others(say: Say) -> None:
     rows = say("6", "7", "--broker-map", "0=1,1=0", code=10)
     moved = {(row["key"]["topic"], row["key"]["partition"]) for row in rows if row["entity"] == "partitions"}
