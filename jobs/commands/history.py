@@ -21,7 +21,7 @@ from schemas.gates import GATES
 from schemas.gold import RUNS
 from schemas.report import CheckResult, Gate
 from transforms.reconcile.judge.requested_gate import GO
-from transforms.report.compared import UNKNOWN_LAG, without_lag
+from transforms.report.compared import UNKNOWN_LAG, lag_is_unknown
 from transforms.report.fleet_model import FleetRun
 from transforms.report.printable import counted, visible
 from transforms.report.run_standing import why_gate_is_shut
@@ -126,7 +126,7 @@ def _trend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     """A cell; a lag that is unknown is not one that does not exist."""
-    unknown = name == "lag_records" and row[name] is None and without_lag(row["phase"]) == UNKNOWN_LAG
+    unknown = name == "lag_records" and lag_is_unknown(row["phase"], row[name])
     return UNKNOWN_LAG if unknown else _text(row[name])
 
 

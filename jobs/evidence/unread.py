@@ -10,7 +10,7 @@ from jobs.evidence.past_run import PastRun
 from jobs.exit import UsageError
 from jobs.sinks.conditions import PRESENT
 from schemas.bronze import KRAFT_RECORDS
-from transforms.kraft.coverage import planned_log
+from transforms.kraft.coverage import PlannedLog, planned_log
 from transforms.reconcile.judge.log_look import is_damage
 from transforms.report.compared import DAMAGED_LOG, unread_lines
 
@@ -32,13 +32,11 @@ def _reads_damage(past: PastRun) -> bool:
     except UsageError:
         # Retention has removed them.
         return True
-    return not found or not copies or any(_is_read(row, copies) for row in found)
-
-
-def _is_read(row: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> bool:
     planned = planned_log(copies)
-    if planned is None:
-        return True
+    return not found or planned is None or any(_is_read(row, copies, planned) for row in found)
+
+
+def _is_read(row: Mapping[str, Any], copies: Sequence[Mapping[str, Any]], planned: PlannedLog) -> bool:
     if row["checkpoint_offset"] is not None:
         return bool(row["checkpoint_offset"] == planned.base)
     places = {copy["location"] for copy in copies if copy["controller_id"] == row["controller_id"]}

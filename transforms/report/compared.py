@@ -38,9 +38,14 @@ def was_compared(report: Report) -> bool:
     return early and report.mode not in _ONE_SIDE and phase_of(report) in _PHASES
 
 
-def without_lag(phase: str | None) -> str:
-    """What stands for the lag of a run that has none: in dual write it is unknown, in other phases there is none."""
-    return UNKNOWN_LAG if phase == Phase.DUAL_WRITE else "n/a"
+def lag_is_unknown(phase: str | None, records: int | None) -> bool:
+    """Whether nobody knows how many records ZooKeeper is behind: without a number in dual write; in other phases there is no lag."""
+    return records is None and phase == Phase.DUAL_WRITE
+
+
+def without_lag(phase: str | None, none: str = "n/a") -> str:
+    """What stands for the lag of a run without a number: that it is unknown, or `none`."""
+    return UNKNOWN_LAG if lag_is_unknown(phase, None) else none
 
 
 def unread_lines(report: Report, checks: Collection[str]) -> list[str]:

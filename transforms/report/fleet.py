@@ -73,7 +73,7 @@ def _rank(report: Report) -> tuple[int, int, str]:
 
 def _row(report: Report, place: str) -> tuple[str, ...]:
     defects, _ = counts_of(report)
-    lag = without_lag(phase_of(report)).replace("n/a", "-") if report.lag.records is None else str(report.lag.records)
+    lag = without_lag(phase_of(report), "-") if report.lag.records is None else str(report.lag.records)
     return (
         report.cluster,
         report.migration.phase,

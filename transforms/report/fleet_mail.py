@@ -15,7 +15,7 @@ from email.policy import SMTP
 
 from schemas.report import Report
 from transforms.report.banner import banner_of, duration
-from transforms.report.compared import UNKNOWN_LAG, without_lag
+from transforms.report.compared import lag_is_unknown
 from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, fleet
 from transforms.report.fleet_page import (
     GROUP_TITLES,
@@ -195,7 +195,7 @@ def _figures(run: FleetRun) -> str:
 def _behind(run: FleetRun) -> str:
     if run.lag_records is not None:
         return f", {counted(run.lag_records, 'record')} behind"
-    return ", lag unknown" if without_lag(run.phase) == UNKNOWN_LAG else ""
+    return ", lag unknown" if lag_is_unknown(run.phase, None) else ""
 
 
 def _quiet_words(others: Sequence[FleetRun]) -> str:

@@ -28,7 +28,7 @@ from transforms.report.banner import (
     state_text,
 )
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
-from transforms.report.compared import UNCOMPARED, UNKNOWN_LAG, phase_of, was_compared, without_lag
+from transforms.report.compared import UNCOMPARED, lag_is_unknown, phase_of, was_compared
 from transforms.report.expectations import expectation_views
 from transforms.report.follow_up import TablePlace, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
@@ -140,7 +140,7 @@ def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: fl
             most_evidence=view.MOST_EVIDENCE,
             most_notes=view.MOST_NOTES,
             in_kraft=in_kraft(report),
-            lag_is_unknown=report.lag.records is None and without_lag(phase_of(report)) == UNKNOWN_LAG,
+            lag_is_unknown=lag_is_unknown(phase_of(report), report.lag.records),
             kraft_facts=kraft_facts(report),
             sql_of_class={group.class_: of_class(report, tables, group.class_) for group in groups},
             explanations={group.class_: explanations(report, tables, group.listed) for group in groups},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.liveness import clocks
@@ -55,25 +58,13 @@ _TOGETHER_SECONDS = 60
 def both_modes(facts: Facts) -> list[str]:
     """Brokers that are in `/brokers/ids` and running in KRaft mode for longer than one process could be, as violations.
 
-    For that time both sides were written on after the later of the two signs of life: the znode's last write, and the
-    registration's last change.
+    For that time both sides were written on after the later of the two signs of life.
     """
-    newest, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
-    if newest is None or appended is None:
-        return []
-    # ZooKeeper's times converted to the controllers' clock, if the rows show the difference.
-    ahead = clocks(facts).ahead_ms
-    newest -= ahead
-    times = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
-    znodes = {node: None if time is None else time - ahead for node, time in times.items()}
     found = []
-    for broker in facts.brokers_in_kraft:
-        written, registered = znodes.get(broker["broker_id"]), broker.get("kraft_append_time")
+    for broker, written, registered, end in _signs_of_life(facts):
         at_work = not (broker["is_migrating_zk_broker"] or broker["fenced"] or broker["in_controlled_shutdown"])
-        if not at_work or written is None or registered is None:
-            continue
-        seconds = (min(newest, appended) - max(written, registered)) / 1000
-        if seconds > _TOGETHER_SECONDS:
+        seconds = (end - max(written, registered)) / 1000
+        if at_work and seconds > _TOGETHER_SECONDS:
             found.append(
                 f"broker {broker['broker_id']} is in /brokers/ids and, as incarnation {broker['incarnation_id']}, "
                 f"running in KRaft mode, both for {seconds:.0f} s"
@@ -83,20 +74,29 @@ def both_modes(facts: Facts) -> list[str]:
 
 def unregistered_since_start(facts: Facts) -> list[str]:
     """Brokers that have run in ZooKeeper mode for longer than a start takes and are fenced in KRaft since before it, as violations."""
-    newest, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
-    if newest is None or appended is None:
-        return []
-    ahead = clocks(facts).ahead_ms
-    times = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
     found = []
-    for broker in facts.brokers_in_kraft:
-        written, registered = times.get(broker["broker_id"]), broker.get("kraft_append_time")
+    for broker, written, registered, end in _signs_of_life(facts):
         off = broker["is_migrating_zk_broker"] and (broker["fenced"] or broker["in_controlled_shutdown"])
-        if not off or written is None or registered is None or written - ahead <= registered:
-            continue
-        seconds = (min(newest - ahead, appended) - (written - ahead)) / 1000
-        if seconds > _TOGETHER_SECONDS:
+        seconds = (end - written) / 1000
+        if off and written > registered and seconds > _TOGETHER_SECONDS:
             found.append(
                 f"broker {broker['broker_id']} is in /brokers/ids for {seconds:.0f} s, and in KRaft it is fenced since before it started"
             )
     return found
+
+
+def _signs_of_life(facts: Facts) -> Iterator[tuple[Mapping[str, Any], int, int, int]]:
+    """Registrations of brokers that are in `/brokers/ids`, too, with three times in milliseconds: of the znode's last write, of the
+    registration's last change, and up to which both sides were written.
+
+    All are by the controllers' clock: ZooKeeper's are converted to it, if the rows show the difference.
+    """
+    newest, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
+    if newest is None or appended is None:
+        return
+    ahead = clocks(facts).ahead_ms
+    times = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
+    for broker in facts.brokers_in_kraft:
+        written, registered = times.get(broker["broker_id"]), broker.get("kraft_append_time")
+        if written is not None and registered is not None:
+            yield broker, written - ahead, registered, min(newest - ahead, appended)

@@ -65,15 +65,10 @@ def _waited_for(facts: Facts) -> list[str]:
     if not before(facts.kafka_version, 3, 5):
         return []
     holders = {use.broker_id for use in facts.replicas}
-    away = [
-        broker["broker_id"]
-        for broker in facts.brokers_in_kraft
-        if broker["is_migrating_zk_broker"] and broker["fenced"]
-    ]
     return [
-        f"broker {node} holds replicas and is fenced: a new leader of Kafka 3.4 waits for it before it claims /controller"
-        for node in away
-        if node in holders
+        f"broker {broker['broker_id']} holds replicas and is fenced: a new leader of Kafka 3.4 waits for it before it claims /controller"
+        for broker in facts.brokers_in_kraft
+        if broker["is_migrating_zk_broker"] and broker["fenced"] and broker["broker_id"] in holders
     ]
 
 

@@ -99,10 +99,10 @@ def _claimed_back(facts: Facts) -> Outcome:
         return logs
     loads = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
     loaded_in = facts.plan.leading.epoch_at(loads[0]) if facts.plan is not None and loads else None
-    claims = [(claim.kraft_controller_epoch, claim) for claim in logs.current_claims()]
     brokers = [each for each in logs.elections if each.writer.startswith("broker")]
-    epoch, back = claims[0] if claims else (None, None)
-    if loaded_in is None or epoch is None or back is None or not brokers or epoch <= loaded_in:
+    back = next(iter(logs.current_claims()), None)
+    epoch = None if back is None else back.kraft_controller_epoch
+    if loaded_in is None or back is None or epoch is None or not brokers or epoch <= loaded_in:
         return found([])
     if back.controller_epoch != brokers[-1].controller_epoch + 1 and logs.between(brokers[-1], back):
         # The claim that the load followed may be in the hole.
