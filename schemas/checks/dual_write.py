@@ -82,7 +82,8 @@ CHECKS: tuple[Check, ...] = (
         ("start", "dual_write"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
         "A warning: a load broke off, and the next one wrote its topics again and ended. Nothing is lost. Do not upgrade to Kafka "
-        "3.6 or later before each controller has a checkpoint behind the offsets listed: until then it ends on them as it starts. "
+        "3.6 or later before each controller has a checkpoint that is newer than the offsets listed: without one it ends when it reads "
+        "them. "
         "A failure: stop the controllers, because the load runs again over metadata that is already there. Upgrade Kafka. Empty the "
         "controllers' log folders and format them again. Delete /migration in ZooKeeper. Then start the migration again, and restart the "
         "brokers that have it enabled.",

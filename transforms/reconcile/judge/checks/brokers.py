@@ -80,7 +80,7 @@ def unregistered_since_start(facts: Facts) -> list[str]:
         seconds = (end - written) / 1000
         if off and written > registered and seconds > _TOGETHER_SECONDS:
             found.append(
-                f"broker {broker['broker_id']} is in /brokers/ids for {seconds:.0f} s, and in KRaft it is fenced since before it started"
+                f"broker {broker['broker_id']} has been in /brokers/ids for {seconds:.0f} s, and fenced in KRaft since before it started"
             )
     return found
 
