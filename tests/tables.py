@@ -19,6 +19,7 @@ import tarfile
 from collections.abc import Collection
 from pathlib import Path
 
+from jobs.commands.demo.captures import extract
 from tests.captures import capture
 from tests.pipeline.audits import Content, settings_content
 from tests.reliability.killing import Reports, audit
@@ -53,8 +54,7 @@ def content(cluster: str, source: Path, warehouse: Path) -> Content:
 
 def unpacked(name: str, folder: Path) -> Path:
     """The tables of a release, below the folder."""
-    with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    extract(ARCHIVES / f"{name}.tar.xz", folder)
     return folder / "tables"
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from jobs.commands.demo.captures import DEMO_ARCHIVE, demo_capture, pack, unpack
+from tests import tables
 from tests.captures import VERSIONS, capture, stages
 
 NUMBERED = 12
@@ -91,3 +92,4 @@ def test_a_python_without_extraction_filters_unpacks_too(tmp_path: Path, monkeyp
         monkeypatch.setattr(tarfile.TarFile, "extractall", lambda tar, path: known(tar, path, filter="fully_trusted"))
     unpacked = unpack(DEMO_ARCHIVE, tmp_path / "captures")
     assert (unpacked / "5-dual-write-changed" / "capture.yaml").is_file()
+    assert all(tables.unpacked(name, tmp_path / name).is_dir() for name in tables.NAMES)

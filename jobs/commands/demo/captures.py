@@ -32,6 +32,16 @@ def pack(folders: list[Path], archive: Path) -> None:
                     _add(tar, f"{folder.name}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
 
+def extract(archive: Path, folder: Path) -> None:
+    """Write the files of one of this project's own archives into `folder`. Raises as `unpack`."""
+    with tarfile.open(archive, "r:xz") as tar:
+        # Python knows filters from 3.11.4 on; Debian 12 has 3.11.2.
+        if hasattr(tarfile, "data_filter"):
+            tar.extractall(folder, filter="data")
+        else:
+            tar.extractall(folder)  # noqa: S202
+
+
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack an archive into `folder`, once, and return the folder.
 
@@ -43,12 +53,7 @@ def unpack(archive: Path, folder: Path) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
-        with tarfile.open(archive, "r:xz") as tar:
-            # Python knows filters from 3.11.4 on; Debian 12 has 3.11.2. The archives are this project's own.
-            if hasattr(tarfile, "data_filter"):
-                tar.extractall(draft, filter="data")
-            else:
-                tar.extractall(draft)  # noqa: S202
+        extract(archive, draft)
         for path in draft.rglob("*"):
             if path.suffix in COMPRESSED_SUFFIXES:
                 _compress(path)
