@@ -152,6 +152,22 @@ def test_a_batch_that_a_copy_lacks_is_damage_though_the_log_is_not_read_from_it(
     ]
 
 
+@pytest.mark.parametrize("nodes", [(3001,), (3000, 3001, 3002)])
+def test_a_damaged_base_offset_at_the_start_of_a_log_is_one_line(tmp_path: Path, nodes: tuple[int, ...]) -> None:
+    """The CRC does not cover it. The log seemed to begin far behind, and each of its rows seemed lost."""
+    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
+    for node in nodes:
+        segment = folder / "kraft" / str(node) / "__cluster_metadata-0" / "00000000000000000000.log"
+        content = bytearray(segment.read_bytes())
+        content[5] ^= 1
+        segment.write_bytes(bytes(content))
+    files = Files(folder)
+    outcome = files.examined()
+    said = "00000000000000000000.log at byte 0: baseOffset 65536 is damaged: the batch stands where offset 0 belongs"
+    assert judged("CAP-02", files, outcome).evidence == [f"controller {node}, {said}" for node in nodes]
+    assert {row["class"] for row in outcome.rows(DIVERGENCES.full_name)} == set()
+
+
 def test_the_longest_copy_is_read_only_where_no_copy_without_damage_reaches(tmp_path: Path) -> None:
     """And the damage in its unread part is found nevertheless."""
     folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")

@@ -22,7 +22,7 @@ from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.decode.rows import RECORD_SCHEMA, Origin
-from transforms.kraft.decode.scan import _header_chunks, scan_segment
+from transforms.kraft.decode.scan import _header_chunks, begins_with, scan_segment
 from transforms.kraft.decode.segments import decode_by_declarations, decode_checkpoint, decode_segment
 from transforms.kraft.kernel.fast import decode_fast, scan_fast
 from transforms.secrets import Fingerprinter
@@ -167,6 +167,23 @@ def test_a_batch_with_a_damaged_base_offset_is_read_at_its_place(bit: int) -> No
     sound, scan = scan_segment(data, split_bytes=1), scan_segment(damaged, split_bytes=1)
     assert not scan.in_order
     assert (scan.ranges[-1], scan.next_offset) == (sound.ranges[-1], sound.next_offset)
+
+
+@pytest.mark.parametrize("bit", [0, 30, 40])
+def test_a_segments_first_batch_with_a_damaged_base_offset_stands_where_its_name_says(bit: int) -> None:
+    log = (log_folder("3.9.1", "8-zookeeper-behind", 3001) / LOG).read_bytes()
+    batches = [frame for frame in frames(log) if isinstance(frame, BatchHeader)]
+    data, wrong = log[: batches[8].position], batches[0].base_offset ^ 1 << bit
+    damaged = wrong.to_bytes(8, "big") + data[8:]
+    assert begins_with(data, 0)
+    assert begins_with(damaged, 0)
+    assert not begins_with(data, 1), "a log whose beginning is missing"
+    assert not begins_with(data[: batches[1].position], 0), "nothing follows that could tell"
+    assert not begins_with(b"", 0)
+    named = Continuation(0, 0)
+    sound, scan = scan_segment(data, named, split_bytes=1), scan_segment(damaged, named, split_bytes=1)
+    assert (scan.first_offset, scan.next_offset, scan.ranges[-1]) == (0, sound.next_offset, sound.ranges[-1])
+    assert (sound.in_order, scan.in_order) == (True, False)
 
 
 @pytest.mark.parametrize("at", [3, 7])

@@ -25,6 +25,7 @@ from transforms.kraft.decode.scan import (
     ByteRange,
     SegmentScan,
     Voters,
+    begins_with,
     checkpoint_problem,
     checkpoint_voters,
     scan_segment,
@@ -309,6 +310,9 @@ def _segments(
             files, scans, previous = [], [], Continuation()
         try:
             with whole_file(path) as data:
+                if previous.next_offset is None and begins_with(data, base):
+                    # A segment is named after its first offset (`LogFileUtils.logFile`), so that a damaged one shows.
+                    previous = Continuation(0, base)
                 scan = scan_segment(data, previous, split_bytes)
         except FileNotFoundError:
             notes.append(_gone(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
 
@@ -85,6 +86,18 @@ def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes:
     return scan
 
 
+def begins_with(data: bytes, offset: int) -> bool:
+    """Whether a segment's second batch leaves the first one the place of `offset`, whatever that one says: the CRC does not cover it."""
+    first, second = islice(chain(frames(data), (None, None)), 2)
+    if (
+        not isinstance(first, BatchHeader)
+        or not isinstance(second, BatchHeader)
+        or not (first.intact and second.intact)
+    ):
+        return False
+    return second.base_offset == offset + first.next_offset - first.base_offset
+
+
 def _header_chunks(data: bytes) -> Iterator[Headers]:
     """Headers of the intact batches, in columns as `kernel.partitions` numbers them."""
     if len(data) < FAST_FROM_BYTES:
@@ -146,10 +159,10 @@ class _Fold:
     def add(self, headers: Headers, following: int | None) -> None:
         """Add batches, in the order of the file; `following` is the base offset of the next one."""
         position, size, base, after, epoch, time, control = headers
-        if self.first_offset is None:
-            self.first_offset = int(base[0])
         self._note_order(base, after, epoch)
         base, after, wrong = self._placed(headers, following)
+        if self.first_offset is None:
+            self.first_offset = int(base[0])
         epoch = self._of_elections(epoch, base, after, control)
         self._note_epochs(epoch, base)
         # Whether a batch is at its place shows in the one that follows: both are in one range.
