@@ -37,7 +37,6 @@ from transforms.reconcile.judge.earlier import LogKnown
 from transforms.secrets import Fingerprinter
 
 pytestmark = pytest.mark.slow
-BEGAN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
 
 
 def persisting() -> Report:
@@ -57,10 +56,12 @@ class Cluster:
     settings: Settings
     runs: int = 0
     told: list[EmailMessage] = field(default_factory=list)
+    # Now, and not when the tests were collected: to a run of an hour ago the mails of now are another clock's.
+    began: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1))
 
     def run(self) -> Run:
         self.runs += 1
-        began = BEGAN + timedelta(seconds=self.runs)
+        began = self.began + timedelta(seconds=self.runs)
         clusters = {"c": ClusterRun(self.settings)}
         run = Run(clusters, f"run-{self.runs}", began, self.spark, self.warehouse, Fingerprinter(b"k" * 32))
         # A run learns its number where it asks for those before it.
