@@ -20,6 +20,7 @@ SNAPSHOT_INTERVAL, SNAPSHOT_BYTES = (
     "metadata.log.max.snapshot.interval.ms",
     "metadata.log.max.record.bytes.between.snapshots",
 )
+AUTO_JOIN = "controller.quorum.auto.join.enable"
 DEAD_LETTERS_CREATED = "errors.deadletterqueue.auto.create.topics.enable"
 # The settings that decide a broker's formats; the last one is KIP-384's, which no release has.
 FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
@@ -105,7 +106,7 @@ class NodeSettings:
     the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, and `refused` those whose value it does not
     take, with why, never their values. `min_isr` is min.insync.replicas, `snapshot_ms` SNAPSHOT_INTERVAL (0: never by age) and
     `snapshot_bytes` SNAPSHOT_BYTES, None when the file does not set it; `creates_dead_letter_topics` is DEAD_LETTERS_CREATED.
-    `has_authorizer` tells that the file has AUTHORIZER, even an empty one.
+    `has_authorizer` tells that the file has AUTHORIZER, even an empty one, `joins_alone` is AUTO_JOIN.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -127,6 +128,7 @@ class NodeSettings:
     snapshot_bytes: int | None = None
     creates_dead_letter_topics: bool = False
     has_authorizer: bool = False
+    joins_alone: bool = False
 
     @property
     def voter_ids(self) -> frozenset[int]:
@@ -221,6 +223,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         snapshot_bytes=_number(values.get(SNAPSHOT_BYTES), bits=64),
         creates_dead_letter_topics=values.get(DEAD_LETTERS_CREATED, "").strip().lower() == "true",
         has_authorizer=AUTHORIZER in values,
+        joins_alone=values.get(AUTO_JOIN, "").strip().lower() == "true",
     )
 
 

@@ -250,6 +250,34 @@ def test_the_tool_says_it_so() -> None:
     assert disabled.answers[0].loses
 
 
+@pytest.mark.parametrize(
+    ("update", "lost"),
+    [
+        (Update("share.version", 1, SAFE), ["share groups no longer write to dead letter queues"]),
+        (
+            Update("share.version", 0, SAFE),
+            ["share groups can't be served", "share groups no longer write to dead letter queues"],
+        ),
+        (Update("transaction.version", 1, SAFE), ["transactions are no longer ended with an epoch of their own"]),
+        (Update("share.version", 2, SAFE), []),
+    ],
+)
+def test_what_lowering_a_feature_loses_goes_by_its_levels(update: Update, lost: list[str]) -> None:
+    """A real 4.4.0 with a share group in use: at share.version 1 it went on to be served, at 0 its member ended."""
+    ranges = {MV: (7, 33), "share.version": (0, 2), "transaction.version": (0, 2)}
+    finalised = {MV: 33, "share.version": 2, "transaction.version": 2}
+    nodes = tuple(replace(node, ranges=ranges) for node in KRAFT.nodes)
+    [answer] = dry_run([update], replace(KRAFT, release=(4, 4), finalised=finalised, nodes=nodes)).answers
+    assert answer.verdict is FeatureVerdict.YES
+    assert list(answer.loses) == lost
+
+
+def test_lowering_transactions_from_1_loses_nothing() -> None:
+    """`TransactionVersion.supportsEpochBump` is level 2; level 1 changes the format of new records alone."""
+    lowered = replace(NEWER, finalised={**NEWER.finalised, "transaction.version": 1})
+    assert dry_run([Update("transaction.version", 0, SAFE)], lowered).answers[0].loses == ()
+
+
 def test_from_4_0_on_one_error_is_the_error_of_all() -> None:
     both = [Update("group.version", 0, SAFE), Update(MV, 26, SAFE)]
     run = dry_run(both, NEWER)

@@ -27,7 +27,7 @@ from tests.reconcile.kraft_clusters import (
     voters,
 )
 from tests.reconcile.test_checks import finalized
-from transforms.properties import NodeProperties, NodeSettings, PropertyFiles
+from transforms.properties import NodeProperties, NodeSettings, PropertyFiles, node_properties
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, PartitionCounts, Quorum, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
@@ -240,6 +240,28 @@ def test_a_voter_that_came_back_is_told_with_both_offsets() -> None:
     assert check(kraft(quorum=Quorum(1, sets)), "QRM-05")[1] == [
         "voter 3002 was removed at offset 406 and added again at offset 412"
     ]
+
+
+def test_a_voter_that_its_operator_added_again_is_no_fault() -> None:
+    """A real 4.4.0: remove-controller, then add-controller within three seconds. Controllers do not join on their own by default."""
+    again = Quorum(1, (voters(*NODES), voters(3000, 3001, at=807), voters(*NODES, at=813)))
+    for joins_alone, verdict_of_size in ((False, "pass"), (True, "warn")):
+        setting = "controller.quorum.auto.join.enable=true" if joins_alone else ""
+        file = node_properties("/etc/3002.properties", f"process.roles=controller\nnode.id=3002\n{setting}\n")
+        facts = kraft(quorum=again, properties=PropertyFiles(controllers=(file,)))
+        assert check(facts, "QRM-05")[0] == verdict_of_size
+    # KIP-1186 is of 4.2.
+    assert check(kraft(quorum=again, kafka_version="4.1"), "QRM-05")[0] == "pass"
+    assert check(kraft(quorum=again, kafka_version="4.2"), "QRM-05")[0] == "warn"
+
+
+def test_a_voter_that_is_off_again_has_not_undone_its_removal() -> None:
+    """A real 4.4.0: removed, added, removed, and added with a new disk. The first return is history, not a fault of the quorum."""
+    sets = (voters(*NODES), voters(3000, 3001, at=807), voters(*NODES, at=813), voters(3000, 3001, at=819))
+    assert check(kraft(quorum=Quorum(1, sets)), "QRM-05")[1] == ["2 voters, fewer than before: 3000, 3001"]
+    replaced = (*voters(3000, 3001).voters, voter(3002, directory_id="a-new-directory"))
+    mended = (*sets, replace(voters(*NODES, at=848), voters=replaced))
+    assert check(kraft(quorum=Quorum(1, mended)), "QRM-05")[0] == "pass"
 
 
 def test_a_voter_that_comes_back_with_another_directory_has_a_new_disk() -> None:

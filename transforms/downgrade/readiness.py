@@ -33,7 +33,7 @@ from transforms.features.levels import (
     release_of,
 )
 from transforms.features.matrix import BROKER, KRAFT_VERSION, Node
-from transforms.features.update import LOSSES, Cluster, FeatureVerdict, RequestKind, Update, dry_run
+from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run, feature_losses
 
 FIRST_KRAFT: Release = (3, 3)
 FIRST_MIGRATION: Release = (3, 4)
@@ -537,7 +537,7 @@ def _above(
             LineOutcome.UNKNOWN, f"it is unknown whether {name} can be downgraded to {step.level}: {message}", where
         )
     else:
-        lost = "what is above is lost" if step.level else LOSSES.get(name, "its use is lost")
+        lost = "; ".join(feature_losses(name, step.level, level)) or "its use is lost"
         yield Line(LineOutcome.LOSES, f"{name} must be lowered to {step.level} first: {lost}", where)
 
 

@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemas.kraft.feature_levels import ELR_VERSION
+from schemas.kraft.feature_levels import (
+    ELR_VERSION,
+    GROUP_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+)
 from schemas.kraft.metadata_versions import FEATURE_NAME, is_known, level_name
 from transforms.features.java_order import feature_order, hash_map_order, registered_order
 from transforms.features.levels import (
@@ -29,13 +35,17 @@ from transforms.features.matrix import BROKER, CONTROLLER, DISABLED, KRAFT_VERSI
 
 CONTROLLERS_REGISTER_FROM = 15
 ELR = ELR_VERSION
-# The consequence of lowering a feature.
-LOSSES: Mapping[str, str] = {
-    ELR: "eligible leader replicas are cleared: a partition without a leader then stays so until an unclean election",
-    "group.version": "groups of the new consumer protocol can't be served",
-    "transaction.version": "transactions are no longer ended with an epoch of their own",
-    "share.version": "share groups can't be served",
-    "streams.version": "groups of the streams protocol can't be served",
+# The consequence of lowering a feature below a level. transaction.version 1 only changes the format of new records.
+LOSSES: Mapping[tuple[str, int], str] = {
+    (
+        ELR,
+        1,
+    ): "eligible leader replicas are cleared: a partition without a leader then stays so until an unclean election",
+    (GROUP_VERSION, 1): "groups of the new consumer protocol can't be served",
+    (TRANSACTION_VERSION, 2): "transactions are no longer ended with an epoch of their own",
+    (SHARE_VERSION, 1): "share groups can't be served",
+    (SHARE_VERSION, 2): "share groups no longer write to dead letter queues",
+    (STREAMS_VERSION, 1): "groups of the streams protocol can't be served",
 }
 IN_PROGRESS = ("PRE_MIGRATION", "MIGRATION")
 
@@ -412,7 +422,12 @@ def _losses(update: Update, current: int) -> tuple[str, ...]:
         return ()
     if update.feature == FEATURE_NAME:
         return lost_between(update.level, current) or ()
-    return tuple(text for name, text in LOSSES.items() if name == update.feature)
+    return feature_losses(update.feature, update.level, current)
+
+
+def feature_losses(feature: str, level: int, current: int) -> tuple[str, ...]:
+    """What a feature loses from its level down to a lower one."""
+    return tuple(text for (name, lost), text in LOSSES.items() if name == feature and level < lost <= current)
 
 
 def _kraft_version_notes(update: Update, cluster: Cluster, current: int) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
@@ -29,7 +30,7 @@ from transforms.properties import NodeSettings
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
 from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.directory_rules import MIGRATING
-from transforms.reconcile.judge.facts import Facts, Voter
+from transforms.reconcile.judge.facts import Facts, Voter, VoterSet
 from transforms.reconcile.judge.kraft_queries import MIN_ISR
 
 _HOUR, _DAY = 3_600_000, 86_400_000
@@ -216,13 +217,7 @@ def _size(facts: Facts) -> Outcome:
     if facts.quorum is None or not facts.voters:
         return unknown("the quorum's voters are unknown")
     number, sets = len(facts.voters), facts.quorum.voter_sets
-    texts = [
-        f"voter {listed_ids(gone)} was removed at offset {sets[at - 1].offset} and added again at offset {later.offset}"
-        for at, later in enumerate(sets[1:], 1)
-        if at > 1
-        and (gone := {node for node, _ in (sets[at - 2].keys - sets[at - 1].keys) & later.keys})
-        and _soon(sets[at - 1].time_ms, later.time_ms)
-    ]
+    texts = [*_joined_again(facts, sets)]
     if number % 2 == 0 and any(len(earlier.voters) > number for earlier in sets):
         texts.append(f"{number} voters, fewer than before: {listed_ids(facts.voters)}")
     if texts:
@@ -230,6 +225,21 @@ def _size(facts: Facts) -> Outcome:
     kind = "kraft.version 1, in the log" if facts.quorum.kraft_version else "kraft.version 0, controller.quorum.voters"
     even = "" if number % 2 else f"; an even number tolerates no more failures than {number - 1}"
     return passed(f"{number} voters ({kind}): {listed_ids(facts.voters)}{even}")
+
+
+def _joined_again(facts: Facts, sets: Sequence[VoterSet]) -> Iterator[str]:
+    """Voters whose removal their own controllers have undone, and who still vote: one that is off again was removed for good.
+
+    A controller joins on its own from 4.2 on, where AUTO_JOIN is set; it is not by default. Otherwise an operator added it.
+    """
+    if before(facts.kafka_version, 4, 2):
+        return
+    waiting = {file.node_id for file in facts.properties.controllers if not file.settings.joins_alone}
+    for (first, removed), later in zip(pairwise(sets), sets[2:], strict=False):
+        back = (first.keys - removed.keys) & later.keys & sets[-1].keys
+        gone = {node for node, _ in back} - waiting
+        if gone and _soon(removed.time_ms, later.time_ms):
+            yield f"voter {listed_ids(gone)} was removed at offset {removed.offset} and added again at offset {later.offset}"
 
 
 def _soon(earlier: int | None, later: int | None) -> bool:
