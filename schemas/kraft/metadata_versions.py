@@ -83,6 +83,7 @@ LATEST_PRODUCTION: dict[str, int] = {
 # The highest level that a release has a name for, in production or not. A node of these releases does not start with a bootstrap.checkpoint
 # above it (`BootstrapMetadata.recordToMetadataVersion`). Of later ones only 4.0.0 looks at it (KAFKA-19192).
 HIGHEST_NAMED: dict[str, int] = {"3.3": 7, "3.4": 8, "3.5": 11, "3.6": 14, "3.7": 20, "3.8": 21, "3.9": 23}
+NAMED_IN_4_0_0 = range(7, 27)
 # From here on an ACL's host may be a network in CIDR notation (KIP-1276), and a controller can be unregistered (KIP-1312).
 CIDR_HOSTS_FROM = 32
 UNREGISTER_CONTROLLERS_FROM = 33

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from schemas.kraft.metadata_versions import level_name
 from tests.captures import capture
 from tests.downgrade.trees import TreeEvidence, of_tree
 from tests.features.clusters import cluster
@@ -415,8 +416,8 @@ def test_a_feature_is_judged_by_the_level_that_the_target_replays(
     known = "0" if target == (4, 0) else "0-1"
     if outcome == "blocked":
         words = (
-            "Tried to apply FeatureLevelRecord(name='share.version', featureLevel=2), but this controller only supports"
-            f" versions {known}"
+            "Tried to apply FeatureLevelRecord FeatureLevelRecord(name='share.version', featureLevel=2), but this controller only"
+            f" supports versions {known}"
         )
         assert any(line.what.endswith(words) for line in judged.lines if line.outcome is LineOutcome.BLOCKED)
         [lowered] = [line.what for line in judged.lines if "must be lowered to" in line.what]
@@ -493,7 +494,7 @@ def test_a_lowered_level_counts_until_each_node_has_a_newer_checkpoint(
         (22, (3, 8), False),
         (22, (3, 9), True),
         (25, (3, 9), False),
-        (33, (4, 0), True),
+        (33, (4, 1), True),
     ],
 )
 def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_has_no_name_for(
@@ -514,6 +515,25 @@ def test_a_node_does_not_start_with_a_bootstrap_checkpoint_of_a_level_that_it_ha
     assert judged.floor is not None
     assert (judged.floor <= target) is starts
     assert all(line.what.startswith("node 3000, 3003 does not start with ") for line in lines)
+
+
+@pytest.mark.parametrize(("level", "starts"), [(6, False), (7, True), (26, True), (27, False), (33, False)])
+def test_the_first_4_0_does_not_start_with_a_bootstrap_checkpoint_that_the_next_one_takes(
+    level: int, starts: bool
+) -> None:
+    """A real 4.0.0 on the folder of a 4.1.1: “No MetadataVersion with feature level 27. Valid feature levels are from 7 to 26.”"""
+    facts = kraft(
+        copies=[copy(3000, bootstrap_level=level), copy(3001, bootstrap_level=7)],
+        levels=[LevelChange(2, 7)],
+        other_levels=[],
+    )
+    judged = readiness(known_of(facts, (4, 1)), (4, 0))
+    lines = [(line.outcome, line.what) for line in judged.lines if "bootstrap" in line.what]
+    text = (
+        "take 4.0.1 or later: node 3000 does not start with 4.0.0, which does not know its bootstrap.checkpoint's level "
+        f"{level_name(level)} ({level})"
+    )
+    assert lines == ([] if starts else [(LineOutcome.SAFE, text)])
 
 
 @pytest.mark.parametrize(("target", "known"), [((4, 1), "0"), ((4, 0), "0"), ((4, 2), None)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemas.kraft.metadata_versions import FEATURE_NAME, HIGHEST_NAMED, MINIMUM_LEVEL_4X, level_name
+from schemas.kraft.metadata_versions import FEATURE_NAME, HIGHEST_NAMED, MINIMUM_LEVEL_4X, NAMED_IN_4_0_0, level_name
 from transforms.downgrade.evidence import TRACES
 from transforms.downgrade.ledger import (
     BY_FEATURE,
@@ -557,8 +557,22 @@ def _replayed(state: KnownCluster, finalised: Mapping[str, int], target: Release
         yield Line(LineOutcome.BLOCKED, what, f"FEATURE_LEVEL_RECORD, offset {newest}")
 
 
+def _bootstrap_of_4_0_0(state: KnownCluster) -> Iterator[Line]:
+    """A remark: the way to 4.0 is open, its first release alone does not start (KAFKA-19192)."""
+    strange = {node: level for node, level in state.bootstrap.items() if level not in NAMED_IN_4_0_0}
+    for level in sorted(set(strange.values())):
+        nodes = ", ".join(sorted(node for node, mine in strange.items() if mine == level))
+        what = (
+            f"take 4.0.1 or later: node {nodes} does not start with 4.0.0, which does not know its bootstrap.checkpoint's level "
+            f"{level_name(level)} ({level})"
+        )
+        yield Line(LineOutcome.SAFE, what, "bootstrap.checkpoint")
+
+
 def _bootstrap(state: KnownCluster, target: Release) -> Iterator[Line]:
     """Every node up to 3.9 reads its bootstrap.checkpoint when it starts, though the log's own level counts."""
+    if target == (4, 0):
+        yield from _bootstrap_of_4_0_0(state)
     highest = HIGHEST_NAMED.get(release_name(target))
     if highest is None:
         return
@@ -576,6 +590,6 @@ def _throws(name: str, level: int, target: Release) -> str:
     lowest, highest = lowest_of(target) if name == FEATURE_NAME else 0, highest_of(target, name) or 0
     known = f"{lowest}-{highest}" if highest > lowest else f"{lowest}"
     return (
-        f"Tried to apply FeatureLevelRecord(name='{name}', featureLevel={level}), but this controller only supports "
-        f"versions {known}"
+        f"Tried to apply FeatureLevelRecord FeatureLevelRecord(name='{name}', featureLevel={level}), but this controller only "
+        f"supports versions {known}"
     )
