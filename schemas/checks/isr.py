@@ -187,7 +187,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Start the brokers that the partitions listed wait for; if one of them runs, bring back its directory (DIR-02). If "
         "none of them can come back, only an unclean election helps: `kafka-leader-election.sh --election-type unclean`. It "
-        "loses every record that the new leader lacks.",
+        "elects the first replica that runs, and loses every record that this one lacks.",
         "KIP-966; ReplicationControlManager; S§8.3, S§8.4",
         needs=KRAFT_ONLY,
         severity="critical",

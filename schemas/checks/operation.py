@@ -101,7 +101,8 @@ CHECKS: tuple[Check, ...] = (
         "No partition waits for an eligible leader replica",
         (),
         IN_KRAFT,
-        "Start one of the brokers listed. Until then the partition has no leader.",
+        "Start one of the brokers listed. Until then the partition has no leader. If eligible leader replicas are turned off, do so "
+        "before you restart a controller: one that starts from a checkpoint no longer knows them.",
         "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",

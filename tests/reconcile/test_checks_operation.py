@@ -288,6 +288,30 @@ def test_nobody_waits_for_a_broker_that_can_not_be_elected(lists: Row, said: str
 
 
 @pytest.mark.parametrize(
+    ("lists", "at_work", "said", "for_good"),
+    [
+        ({"eligible_leader_replicas": [1]}, (0,), "waiting for one of [1], whom no controller elects that", False),
+        ({"eligible_leader_replicas": [1]}, (0, 1), "no leader for good, although all its replicas are running", True),
+        ({"last_known_elr": [0]}, (), "no leader for good", True),
+        ({"isr": [0]}, (), "waiting for one of [0]", False),
+    ],
+)
+def test_eligible_leaders_are_forgotten_once_they_are_turned_off(
+    lists: Row, at_work: tuple[int, ...], said: str, for_good: bool
+) -> None:
+    """A real 4.4.0: checkpoints leave the lists out, and after a roll of the controllers broker 1 came back and was not elected.
+
+    Without the roll it was. The last known leader needs the feature (`PartitionChangeBuilder.canElectLastKnownLeader`).
+    """
+    present = replace(HEALTH.present, at_work=at_work)
+    partition = row("t", **{"leader": -1, "isr": [], **lists})
+    shown = told({"partitions": [partition]}, elr_off=True, present=present)
+    assert said in shown["ISR-16"][0]
+    assert (NO_LEADER_FOR_GOOD in shown) is for_good
+    assert bool(shown.get(ELR_WAITING)) is ("whom" in said)
+
+
+@pytest.mark.parametrize(
     ("endless", "found"),
     [(False, []), (True, ["swap/0: adding [3, 4], removing [1, 3]: [3] is both, so that it never completes"])],
 )
@@ -391,6 +415,22 @@ def test_the_largest_of_several_files_counts() -> None:
     """After a restart another broker leads, by its own file."""
     look = FirstLook(test_evidence.given(static_min_isr={0: 1, 1: 2}), test_evidence.ANSWERS)
     assert look.known().health.static_min_isr == 2
+
+
+@pytest.mark.parametrize(
+    ("levels", "off"),
+    [
+        ({"metadata.version": 25}, True),
+        ({"metadata.version": 25, "eligible.leader.replicas.version": 1}, False),
+        ({}, False),
+    ],
+)
+def test_eligible_leaders_are_off_only_if_the_levels_are_known(levels: dict[str, int], off: bool) -> None:
+    features = [
+        {**test_evidence.ANSWERS["features"][0], "feature": name, "level": level} for name, level in levels.items()
+    ]
+    look = FirstLook(test_evidence.given(), {**test_evidence.ANSWERS, "features": features})
+    assert look.known().health.elr_off is off
 
 
 @pytest.mark.parametrize(

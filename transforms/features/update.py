@@ -40,7 +40,8 @@ LOSSES: Mapping[tuple[str, int], str] = {
     (
         ELR,
         1,
-    ): "eligible leader replicas are cleared: a partition without a leader then stays so until an unclean election",
+    ): "checkpoints leave eligible leader replicas out: once the controllers have restarted, a partition whose ISR is empty has no "
+    "leader until an unclean election",
     (GROUP_VERSION, 1): "groups of the new consumer protocol can't be served",
     (TRANSACTION_VERSION, 2): "transactions are no longer ended with an epoch of their own",
     (SHARE_VERSION, 1): "share groups can't be served",

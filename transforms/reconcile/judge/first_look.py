@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from schemas.checks import BY_ZOOKEEPER, KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
+from schemas.kraft.feature_levels import ELR_VERSION
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from transforms.features.levels import release_tuple
 from transforms.isr.builder import bumps_on_shrink
@@ -150,7 +151,13 @@ class FirstLook:
         )
         leader = self.epochs[-1].leader_id if self.epochs else None
         unclean = kraft_health.allows_unclean(self.answers, leader)
-        return replace(found, unclean=unclean, capped_min_isr=self.capped_min_isr, endless_swaps=self.endless_swaps)
+        return replace(
+            found,
+            unclean=unclean,
+            capped_min_isr=self.capped_min_isr,
+            elr_off=FEATURE_NAME in self.features and not self.features.get(ELR_VERSION),
+            endless_swaps=self.endless_swaps,
+        )
 
     def _bumps_on_shrink(self) -> bool:
         """All through the log: with a level that is high enough the rule is another, so only what was always so is judged."""

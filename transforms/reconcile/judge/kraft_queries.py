@@ -45,7 +45,8 @@ class Health:
     brokers on the side that decides the partitions, `deciding` (key '' for the cluster's own), `static_min_isr` the largest in
     brokers' property files, None without any;
     `capped_min_isr` is false in releases in which a partition may need more members of its ISR than it has replicas.
-    `endless_swaps` is true in those in which a reassignment that both adds and removes a replica never completes.
+    `elr_off` is true where eligible leader replicas are known to be turned off,
+    `endless_swaps` in releases in which a reassignment that both adds and removes a replica never completes.
     `unclean` is true when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a
     leader, `compared` when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised
     metadata.version, `present` what the partitions' history is compared with.
@@ -57,6 +58,7 @@ class Health:
     min_isr: Mapping[str, int] = field(default_factory=dict)
     static_min_isr: int | None = None
     capped_min_isr: bool = True
+    elr_off: bool = False
     endless_swaps: bool = False
     cordoned: Mapping[int, Sequence[str]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
@@ -193,7 +195,7 @@ def kraft_rules(health: Health) -> list[RowRule]:
         *_recovering_long(health.log_end_ms),
         *_isr_rules(),
         RowRule("ISR-04", ~last & (idle.list.len() > 0), text),
-        *_leaderless(health.at_work),
+        *_leaderless(health.at_work, elr_off=health.elr_off),
     ]
 
 
@@ -201,7 +203,27 @@ def _of_the_isr() -> pl.Expr:
     return pl.concat_str(pl.lit(" of the ISR "), listed("isr"))
 
 
-def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
+def waits_for(eligible: pl.Expr, *, elr_off: bool) -> pl.Expr:
+    """The end of a sentence on a partition that waits for a member of its ISR or ELR."""
+    waits = pl.concat_str(pl.lit("waiting for one of "), listed(eligible))
+    if not elr_off:
+        return waits
+    fading = (pl.col("isr").list.len() == 0) & (eligible.list.len() > 0)
+    since = ", whom no controller elects that was started since eligible leader replicas were turned off"
+    return pl.when(fading).then(pl.concat_str(waits, pl.lit(since))).otherwise(waits)
+
+
+def forgotten(eligible: pl.Expr, at_work: Sequence[int], *, elr_off: bool) -> pl.Expr:
+    """Whether the active controller has lost the ELR: a member runs and was not elected.
+
+    While eligible leader replicas are off, a checkpoint leaves the lists out (`PartitionRegistration.toRecord`), so that a controller
+    that starts with one has none.
+    """
+    runs = eligible.list.set_intersection(pl.lit(list(at_work), pl.List(pl.Int32))).list.len() > 0
+    return pl.lit(elr_off) & (pl.col("isr").list.len() == 0) & runs
+
+
+def _leaderless(at_work: Sequence[int], *, elr_off: bool) -> list[RowRule]:
     """ISR-16: every partition has a leader; for one without, whether any replica may become leader.
 
     Kafka elects a replica of the ISR or the ELR; only if both are empty the last known leader (`PartitionChangeBuilder`). Either
@@ -211,14 +233,15 @@ def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
     candidates = isr.list.set_union(pl.col("eligible_leader_replicas").fill_null(none))
     known = except_ids(pl.col("last_known_elr").fill_null(none), [-1])
     able = except_ids(candidates, except_ids(candidates, "replicas"))
-    waiting = pl.when(candidates.list.len() > 0).then(able).otherwise(known)
+    # The last known leader is elected only while the feature is on (`canElectLastKnownLeader`).
+    waiting = pl.when(candidates.list.len() > 0).then(able).otherwise(none if elr_off else known)
     alive = except_ids("replicas", at_work).list.len() == 0
     leaderless = (pl.col("leader") == -1) & isr.is_not_null()
-    for_good = waiting.list.len() == 0
+    for_good = (waiting.list.len() == 0) | forgotten(able, at_work, elr_off=elr_off)
     though = pl.when(alive).then(pl.lit(", although all its replicas are running")).otherwise(pl.lit(""))
     lost = pl.concat_str(named(), pl.lit("no leader for good"), though)
     sentence = pl.concat_str(lost, pl.lit(": only an unclean election helps"))
-    waits = pl.concat_str(named(), pl.lit("no leader, waiting for one of "), listed(waiting))
+    waits = pl.concat_str(named(), pl.lit("no leader, "), waits_for(waiting, elr_off=elr_off))
     return [
         RowRule("ISR-16", leaderless, pl.when(for_good).then(sentence).otherwise(waits)),
         RowRule(NO_LEADER_FOR_GOOD, leaderless & for_good, lost),

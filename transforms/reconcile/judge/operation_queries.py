@@ -33,7 +33,7 @@ from schemas.checks.codes import (
 from schemas.entities.acls import ACLS
 from transforms.frames import except_ids, listed
 from transforms.properties import DEAD_LETTERS_CREATED
-from transforms.reconcile.judge.kraft_queries import HOUR, Health
+from transforms.reconcile.judge.kraft_queries import HOUR, Health, forgotten, waits_for
 from transforms.reconcile.judge.partition_health import moving, named, staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
 
@@ -61,7 +61,7 @@ def partition_rules(health: Health) -> list[RowRule]:
     return [
         *_restart_rules(),
         *_reassignment_rules(health.log_end_ms, endless_swaps=health.endless_swaps),
-        *_state_rules(),
+        *_state_rules(health),
         *_rack_rules(health.racks),
     ]
 
@@ -97,19 +97,20 @@ def _reassignment_rules(log_end_ms: int | None, *, endless_swaps: bool) -> list[
     return rules
 
 
-def _state_rules() -> list[RowRule]:
+def _state_rules(health: Health) -> list[RowRule]:
     none = pl.lit([], pl.List(pl.Int32))
     elr, last_known = (pl.col(name).fill_null(none) for name in ("eligible_leader_replicas", "last_known_elr"))
     strangers = except_ids(elr.list.set_union(last_known), "replicas")
     no_leader = pl.col("leader") == -1
     eligible = except_ids(elr, strangers)
     waiting = no_leader & (pl.col("isr").list.len() == 0) & (eligible.list.len() > 0)
+    waiting &= ~forgotten(eligible, health.at_work, elr_off=health.elr_off)
     no_replicas = pl.lit("ELR or last known leaders that are not replicas: ")
     return [
         RowRule(
             ELR_WAITING,
             waiting,
-            pl.concat_str(named(), pl.lit("the ISR is empty, waiting for one of "), listed(eligible)),
+            pl.concat_str(named(), pl.lit("the ISR is empty, "), waits_for(eligible, elr_off=health.elr_off)),
         ),
         RowRule(ELR_NO_REPLICA, strangers.list.len() > 0, pl.concat_str(named(), no_replicas, listed(strangers))),
         RowRule(
