@@ -699,7 +699,7 @@ def test_a_given_log_that_shows_no_lag_is_not_said_to_be_missing() -> None:
     assert judged(*most, last) == ("pass", [])
     for other, why in (
         (replace(last, directory_id="formatted-again"), "has another directory id than the voter"),
-        (replace(last, problem="torn", log_end=None), "can't be read"),
+        (replace(last, problem="torn", log_end=None), "can't be read (torn)"),
     ):
         assert judged(*most, other) == ("unknown", [f"{last.location} {why}: the lag of controller 3002 is unknown"])
     assert judged(*most) == ("unknown", ["give the log of controller 3002: its lag is unknown"])

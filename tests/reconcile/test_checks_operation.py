@@ -688,9 +688,9 @@ def test_an_unreadable_copy_is_no_question_where_every_voter_has_another() -> No
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"problem": "torn"}, "can't be read"),
+        ({"problem": "it ends before its checkpoint"}, "can't be read (it ends before its checkpoint)"),
         ({"log_end": None}, "holds no log"),
-        ({"controller_id": None, "problem": "torn"}, "can't be read"),
+        ({"controller_id": None, "problem": "torn"}, "can't be read (torn)"),
     ],
 )
 def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any], why: str) -> None:

@@ -83,7 +83,8 @@ def why_lag_is_unknown(facts: Facts) -> str:
     absent, unreadable = _voters_without_end(facts), unreadable_copies(facts)
     which = f"controller {listed_ids(absent)}"
     if unreadable:
-        why = "holds no log" if unreadable[0].problem is None else "can't be read"
+        problem = unreadable[0].problem
+        why = "holds no log" if problem is None else f"can't be read ({problem})"
         return f"{unreadable[0].location} {why}: the lag of {which} is unknown"
     others = [copy.location for copy in copies_of_observers(facts.copies, facts.plan) if copy.controller_id in absent]
     if others:
