@@ -479,3 +479,12 @@ def test_a_controller_that_was_formatted_again_has_no_log_yet(tmp_path: Path) ->
     ]
     with pytest.raises(UsageError, match="no __cluster_metadata-0 in it"):
         find_copies([str(tmp_path)])
+
+
+def test_from_4_2_on_a_formatted_folder_holds_its_bootstrap_records(tmp_path: Path) -> None:
+    """A real 4.4.0, formatted with --no-initial-controllers: the checkpoint 0-0 is the only file of its log folder."""
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / "00000000000000000000-0000000000.checkpoint").write_bytes(b"")
+    [copy] = read_copies(tmp_path)
+    assert copy.problem == "its controller was formatted and not started since: there is no log in it"

@@ -44,6 +44,7 @@ _SEGMENT = re.compile(r"^(\d{20})\.log$")
 _CHECKPOINT = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
 # Newer releases format a node with this file: records that the first leader appends to the log, and no committed state.
 _BOOTSTRAP = f"{0:020}-{0:010}.checkpoint"
+_FORMATTED = "its controller was formatted and not started since: there is no log in it"
 _PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
 
 
@@ -202,7 +203,7 @@ def formatted_copy(path: Path | str) -> ScannedCopy | None:
     if is_remote(text) or not (Path(text) / "meta.properties").is_file() or (Path(text) / LOG_FOLDER).exists():
         return None
     empty = read_copy(Path(text) / LOG_FOLDER)
-    return replace(empty, problem="its controller was formatted and not started since: there is no log in it", notes=())
+    return replace(empty, problem=_FORMATTED, notes=())
 
 
 def _moved(copy: ScannedCopy, staged_at: str, uri: str) -> ScannedCopy:
@@ -238,6 +239,9 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
         checkpoints = _checkpoints(folder, notes)
         fetched = {file.offset for file in checkpoints if file.complete}
         segments, scans = _segments(folder, split_bytes, fetched, notes)
+        # From 4.2 on `kafka-storage format` writes it; a controller that starts makes quorum-state and a segment beside it.
+        if [child.name for child in folder.iterdir()] == [_BOOTSTRAP]:
+            problem = _FORMATTED
     except OSError as error:
         problem = f"{error.filename}: can't be read: {error.strerror}"
     filled = [scan for scan in scans if scan.first_offset is not None]
