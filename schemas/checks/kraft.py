@@ -92,8 +92,9 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Add a controller in place of the removed one: an even quorum tolerates no more failures than a quorum with "
         "one voter less. A controller that was added again joins on its own if its file sets "
-        "controller.quorum.auto.join.enable: to remove it for good, stop it first. Ignore it if you added it yourself; with the "
-        "controllers' property files (properties.controllers) the check tells these apart.",
+        "controller.quorum.auto.join.enable: to remove it for good, stop it first, and take that setting out of its file before it starts "
+        "again. Ignore it if you added it yourself; with the controllers' property files (properties.controllers) the check tells these "
+        "apart.",
         "KIP-853; PR 20859; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
