@@ -24,6 +24,7 @@ from jobs.sinks.delta import Warehouse
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.lock import LOCKS, held
 from jobs.steps.maintenance import alone as alone_module
+from jobs.steps.maintenance import due as due_module
 from jobs.steps.maintenance.alone import BusyError, alone
 from jobs.steps.maintenance.due import due
 from jobs.steps.maintenance.maintain import after_run, maintain, stored_rules
@@ -363,6 +364,29 @@ def test_after_a_run_it_is_done_when_it_is_due(filled: Warehouse, runs: Runs) ->
     # Another cluster's own runs make their own.
     other = {"d": settings(cluster="d", maintain={})}
     assert due(filled, other, NOW + timedelta(hours=1)) == (["d"], False)
+
+
+def test_a_warehouse_that_nobody_maintains_says_so(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run adds a file to each table, so that the 250th takes half as long again as the tenth (`tests.benchmarks.year`)."""
+    nobody, once = {"c": settings()}, {"c": settings(maintain={})}
+    files = filled.number_of_files(RUNS)
+    assert files is not None
+    monkeypatch.setattr(due_module, "MANY_RUNS", files + 1)
+    assert after_run(filled, nobody, NOW) == []
+    stored(filled, RUNS, [{"cluster": "c", "run_id": "another", "verdict": "clean", "started_at": NOW}])
+    assert after_run(filled, nobody, NOW) == [
+        f"maintenance: none for {files + 1} runs, and each run takes longer than the one before; give the configuration a section "
+        "maintain:, or schedule kraft-audit maintain"
+    ]
+    stored(filled, MAINTENANCE, [{"cluster": None, "run_id": None, "done_at": at(0.5), "what": "files"}])
+    assert after_run(filled, once, NOW) == [], "somebody does"
+    for number in range(8):
+        stored(filled, RUNS, [{"cluster": "c", "run_id": f"another-{number}", "verdict": "clean", "started_at": NOW}])
+    maintain(filled, ways())
+    assert filled.number_of_files(RUNS) == 1, "as many as that are merged"
+    monkeypatch.setattr(due_module, "MANY_RUNS", 2)
+    assert after_run(filled, nobody, NOW) == []
+    assert filled.number_of_files(MAILS) is None, "there is no such table"
 
 
 @pytest.fixture

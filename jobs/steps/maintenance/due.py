@@ -16,6 +16,23 @@ from schemas.gold import MAINTENANCE, RUNS
 from transforms.clusters import CLUSTER
 from transforms.runs import latest_now
 
+# From here on a run's time shows it: the 250th takes half as long again as the tenth (`tests/benchmarks/README.md`, "A run every hour").
+MANY_RUNS = 200
+
+
+def neglected(warehouse: Warehouse) -> str | None:
+    """Why somebody should maintain the tables, for whom no configuration does; None where that is well or not known.
+
+    Every run adds a file to gold `runs`, and maintenance makes one of them. Outside a local folder nobody counts them.
+    """
+    runs = warehouse.number_of_files(RUNS)
+    if runs is None or runs < MANY_RUNS:
+        return None
+    return (
+        f"none for {runs} runs, and each run takes longer than the one before; give the configuration a section maintain:, or "
+        "schedule kraft-audit maintain"
+    )
+
 
 def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> tuple[list[str], bool]:
     """Clusters for which maintenance is due after a run, by their configurations; and whether files are due as well."""

@@ -23,7 +23,7 @@ from jobs.sinks.reader import ORDER, oldest_first
 from jobs.sinks.views import store_views
 from jobs.steps.maintenance.alone import BusyError, alone
 from jobs.steps.maintenance.clock import why_doubted
-from jobs.steps.maintenance.due import due
+from jobs.steps.maintenance.due import due, neglected
 from jobs.steps.maintenance.files import delta_settings, hours_to_keep, tend_files
 from jobs.steps.maintenance.isr_days import sum_up
 from jobs.steps.maintenance.left_behind import sweep
@@ -107,6 +107,8 @@ def _tended(
 
 def after_run(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> list[str]:
     """Do what the configurations of a run's clusters say is due; what went wrong, a line each. Changes no verdict."""
+    if all(each.maintain is None for each in several.values()):
+        return [f"maintenance: {why}" for why in [neglected(warehouse)] if why]
     names, files = due(warehouse, several, now)
     if not names and not files:
         return []
