@@ -367,7 +367,7 @@ def test_after_a_run_it_is_done_when_it_is_due(filled: Warehouse, runs: Runs) ->
 
 
 def test_a_warehouse_that_nobody_maintains_says_so(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run adds a file to each table, so that the 250th takes half as long again as the tenth (`tests.benchmarks.year`)."""
+    """Each run adds a file to each table, so that the 400th takes a third more than the tenth (`tests.benchmarks.year`)."""
     nobody, once = {"c": settings()}, {"c": settings(maintain={})}
     files = filled.number_of_files(RUNS)
     assert files is not None
