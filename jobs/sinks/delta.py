@@ -348,11 +348,6 @@ class Warehouse:
         rows = self.read(table, runs=runs)
         return as_they_are(rows.where(_met(where)) if where else rows)
 
-    def number_of_files(self, table: Table) -> int | None:
-        """How many files a table in a local folder has; None elsewhere, and for a table that does not exist yet."""
-        files = self._files(table, None)
-        return None if files is None else len(files)
-
     def _files(self, table: Table, runs: Collection[str] | None) -> list[str] | None:
         """The files of a table in a local folder that can hold rows of these runs, or of any.
 

@@ -369,24 +369,22 @@ def test_after_a_run_it_is_done_when_it_is_due(filled: Warehouse, runs: Runs) ->
 def test_a_warehouse_that_nobody_maintains_says_so(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run adds a file to each table, so that the 400th takes a third more than the tenth (`tests.benchmarks.year`)."""
     nobody, once = {"c": settings()}, {"c": settings(maintain={})}
-    files = filled.number_of_files(RUNS)
-    assert files is not None
-    monkeypatch.setattr(due_module, "MANY_RUNS", files + 1)
+    there = filled.rows(RUNS, ["run_id"], {"cluster": "c"}).height
+    monkeypatch.setattr(due_module, "MANY_RUNS", there + 1)
     assert after_run(filled, nobody, NOW) == []
     stored(filled, RUNS, [{"cluster": "c", "run_id": "another", "verdict": "clean", "started_at": NOW}])
     assert after_run(filled, nobody, NOW) == [
-        f"maintenance: none for {files + 1} runs, and each run takes longer than the one before; give the configuration a section "
+        f"maintenance: none for {there + 1} runs, and each run takes longer than the one before; give the configuration a section "
         "maintain:, or schedule kraft-audit maintain"
     ]
-    stored(filled, MAINTENANCE, [{"cluster": None, "run_id": None, "done_at": at(0.5), "what": "files"}])
-    assert after_run(filled, once, NOW) == [], "somebody does"
-    for number in range(8):
-        stored(filled, RUNS, [{"cluster": "c", "run_id": f"another-{number}", "verdict": "clean", "started_at": NOW}])
     maintain(filled, ways())
-    assert filled.number_of_files(RUNS) == 1, "as many as that are merged"
-    monkeypatch.setattr(due_module, "MANY_RUNS", 2)
-    assert after_run(filled, nobody, NOW) == []
-    assert filled.number_of_files(MAILS) is None, "there is no such table"
+    assert after_run(filled, nobody, NOW) == [], "somebody has, from a schedule of its own"
+    there = filled.rows(RUNS, ["run_id"], {"cluster": "c"}).height
+    monkeypatch.setattr(due_module, "MANY_RUNS", there)
+    later = {"cluster": "c", "verdict": "clean", "started_at": NOW + timedelta(minutes=1)}
+    stored(filled, RUNS, [{**later, "run_id": f"later-{number}"} for number in range(there)])
+    assert after_run(filled, nobody, NOW) != []
+    assert after_run(filled, once, NOW) == [], "the configuration does, when it is due"
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -20,13 +20,16 @@ from transforms.runs import latest_now
 MANY_RUNS = 300
 
 
-def neglected(warehouse: Warehouse) -> str | None:
-    """Why somebody should maintain the tables, for whom no configuration does; None where that is well or not known.
+def neglected(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> str | None:
+    """Why somebody should maintain the tables, if no configuration of a run's clusters does; None if that is not needed.
 
-    Every run adds a file to gold `runs`, and maintenance makes one of them. Outside a local folder nobody counts them.
+    A catalog is not looked at: it may merge files itself, and to ask it takes two queries a run.
     """
-    runs = warehouse.number_of_files(RUNS)
-    if runs is None or runs < MANY_RUNS:
+    if warehouse.catalog or any(each.maintain is not None for each in several.values()):
+        return None
+    files = _last_done(warehouse, now).get((None, FILES))
+    runs = max(_runs_since(warehouse, dict.fromkeys(several, files)).values(), default=0)
+    if runs < MANY_RUNS:
         return None
     return (
         f"none for {runs} runs, and each run takes longer than the one before; give the configuration a section maintain:, or "
@@ -40,7 +43,8 @@ def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) ->
     if not wanted:
         return [], False
     done = _last_done(warehouse, now)
-    ended = _runs_since(warehouse, wanted, done) if any(each.after_runs for each in wanted.values()) else {}
+    counted = {name: done.get((name, ROWS)) for name, each in wanted.items() if each.after_runs is not None}
+    ended = _runs_since(warehouse, counted) if counted else {}
 
     def is_due(last: datetime | None, each: MaintainSettings, runs: int) -> bool:
         often = each.after_runs is not None and runs >= each.after_runs
@@ -58,12 +62,11 @@ def _last_done(warehouse: Warehouse, now: datetime) -> dict[tuple[str | None, st
     return {(row[CLUSTER], row["what"]): row["done_at"] for row in records(newest, MAINTENANCE)}
 
 
-def _runs_since(
-    warehouse: Warehouse, clusters: Collection[str], done: Mapping[tuple[str | None, str], datetime]
-) -> dict[str, int]:
-    rows = warehouse.rows(RUNS, (CLUSTER, "started_at"), {CLUSTER: sorted(clusters)})
+def _runs_since(warehouse: Warehouse, done: Mapping[str, datetime | None]) -> dict[str, int]:
+    """How many runs of each cluster have begun since it was last done for it, or ever where that is None."""
+    rows = warehouse.rows(RUNS, (CLUSTER, "started_at"), {CLUSTER: sorted(done)})
     found: dict[str, int] = defaultdict(int)
     for row in records(rows, RUNS):
-        last = done.get((row[CLUSTER], ROWS))
+        last = done[row[CLUSTER]]
         found[row[CLUSTER]] += last is None or row["started_at"] > last
     return found

@@ -107,8 +107,8 @@ def _tended(
 
 def after_run(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> list[str]:
     """Do what the configurations of a run's clusters say is due; what went wrong, a line each. Changes no verdict."""
-    if all(each.maintain is None for each in several.values()):
-        return [f"maintenance: {why}" for why in [neglected(warehouse)] if why]
+    if why := neglected(warehouse, several, now):
+        return [f"maintenance: {why}"]
     names, files = due(warehouse, several, now)
     if not names and not files:
         return []
