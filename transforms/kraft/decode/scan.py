@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -88,14 +88,8 @@ def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes:
 
 def begins_with(data: bytes, offset: int) -> bool:
     """Whether a segment's second batch leaves the first one the place of `offset`, whatever that one says: the CRC does not cover it."""
-    first, second = islice(chain(frames(data), (None, None)), 2)
-    if (
-        not isinstance(first, BatchHeader)
-        or not isinstance(second, BatchHeader)
-        or not (first.intact and second.intact)
-    ):
-        return False
-    return second.base_offset == offset + first.next_offset - first.base_offset
+    both = [frame for frame in islice(frames(data), 2) if isinstance(frame, BatchHeader) and frame.intact]
+    return len(both) == 2 and both[1].base_offset == offset + both[0].next_offset - both[0].base_offset
 
 
 def _header_chunks(data: bytes) -> Iterator[Headers]:

@@ -209,7 +209,7 @@ def waits_for(eligible: pl.Expr, *, elr_off: bool) -> pl.Expr:
     if not elr_off:
         return waits
     fading = (pl.col("isr").list.len() == 0) & (eligible.list.len() > 0)
-    since = ", whom no controller elects that was started since eligible leader replicas were turned off"
+    since = ", which a controller no longer elects if it started after eligible leader replicas were turned off"
     return pl.when(fading).then(pl.concat_str(waits, pl.lit(since))).otherwise(waits)
 
 

@@ -234,10 +234,10 @@ def _joined_again(facts: Facts, sets: Sequence[VoterSet]) -> Iterator[str]:
     """
     if before(facts.kafka_version, 4, 2):
         return
-    waiting = {file.node_id for file in facts.properties.controllers if not file.settings.joins_alone}
+    by_hand = {file.node_id for file in facts.properties.controllers if not file.settings.joins_alone}
     for (first, removed), later in zip(pairwise(sets), sets[2:], strict=False):
         back = (first.keys - removed.keys) & later.keys & sets[-1].keys
-        gone = {node for node, _ in back} - waiting
+        gone = {node for node, _ in back} - by_hand
         if gone and _soon(removed.time_ms, later.time_ms):
             yield f"voter {listed_ids(gone)} was removed at offset {removed.offset} and added again at offset {later.offset}"
 
