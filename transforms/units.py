@@ -56,15 +56,16 @@ def batches_of(payload: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def packed(kind: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def packed(kind: int, *, with_runs: bool = False) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """What packs the rows of a table (with `cluster`), for `DataFrame.mapInArrow(packed(kind), FEED)`.
 
-    A pass that is fed something else than a run's has numbers of its own instead of `UnitKind`.
+    A pass that is fed something else than a run's has numbers of its own instead of `UnitKind`; `with_runs`, for rows of several
+    runs, keeps their `run_id`.
     """
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for cluster, rows in by_cluster(batch):
+            for cluster, rows in by_cluster(batch, with_runs=with_runs):
                 yield feed_row(cluster, kind, 0, stream(rows))
 
     return pack
@@ -106,9 +107,10 @@ def _runs(rows: pa.RecordBatch, *same: str) -> Iterator[pa.RecordBatch]:
         begin = end
 
 
-def by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """A batch cut by its clusters, without the columns of the cluster and the run."""
-    rest = batch.drop_columns([name for name in (CLUSTER, "run_id") if name in batch.schema.names])
+def by_cluster(batch: pa.RecordBatch, *, with_runs: bool = False) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """A batch cut by its clusters, without the column of the cluster, and without that of the run unless `with_runs`."""
+    dropped = (CLUSTER,) if with_runs else (CLUSTER, "run_id")
+    rest = batch.drop_columns([name for name in dropped if name in batch.schema.names])
     names = pc.unique(batch[CLUSTER]).to_pylist()
     for name in names:
         yield name, rest if len(names) == 1 else rest.filter(pc.equal(batch[CLUSTER], name))

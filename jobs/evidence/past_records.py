@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 
 from jobs.evidence.kept_state import kept_by
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.reader import Reader, records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
-from transforms.clusters import of_clusters
+from transforms.clusters import CLUSTER, of_clusters
 from transforms.kraft.coverage import PlannedLog, planned_log
 from transforms.kraft.quorum import LogCopy, Slice, plan_read
 from transforms.kraft.replay.extent import Extent, Ranges
@@ -101,10 +102,10 @@ def oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
     return _base(copies_of(warehouse, cluster, run_id))
 
 
-def copies_of(warehouse: Warehouse, cluster: str, run_id: str) -> list[dict[str, Any]]:
+def copies_of(warehouse: Reader, cluster: str, run_id: str) -> list[dict[str, Any]]:
     """The copies of the log that a run found: rows of bronze kraft_log_copies."""
-    rows = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters([cluster]) & (F.col("run_id") == run_id)).collect()
-    return [row.asDict(recursive=True) for row in rows]
+    rows = warehouse.rows(KRAFT_LOG_COPIES, where={CLUSTER: cluster, "run_id": run_id})
+    return list(records(rows, KRAFT_LOG_COPIES))
 
 
 def _base(copies: Sequence[Mapping[str, Any]]) -> int | None:

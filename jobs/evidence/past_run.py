@@ -74,11 +74,15 @@ class PastRun:
         return rows.where(of_clusters([self.cluster]) & (rows["run_id"] == self.run_id))
 
     def in_workers(self, table: Table, where: Where) -> WorkerRows:
-        """The run's rows of a table that is not chained, for what workers make of them; raises as `rows`."""
-        version, mine = self._version(table), {"cluster": self.cluster, "run_id": self.run_id, **where}
+        """The run's rows of a table, for what workers make of them; of a chained one all rows of the runs that make up its state.
+
+        Raises as `rows`.
+        """
+        version, runs = self._version(table), self._chain_of(table) if table.chained else (self.run_id,)
+        mine = {"cluster": self.cluster, "run_id": [*runs], **where}
         tables = spark_tables(self.warehouse)
         if version is None:
-            return tables.in_workers(table, mine, [self.run_id])
+            return tables.in_workers(table, mine, runs)
         from jobs.runtime.workers import as_they_are  # noqa: PLC0415 - commands that read without Spark must not need it
 
         return as_they_are(tables.read(table, version).where(all_of(mine).column()))

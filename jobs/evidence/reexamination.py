@@ -21,11 +21,12 @@ from jobs.evidence.past_records import copies_of
 from jobs.evidence.past_run import PastRun
 from jobs.exit import AuditError
 from jobs.runtime.workers import as_they_are
+from jobs.sinks.conditions import PRESENT
 from jobs.sinks.delta_errors import readable
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
 from schemas.gold import ISR_BY_DAY, ISR_HISTORY
-from transforms.clusters import of_clusters
+from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.reexamination import CHANGES_KIND, DAYS_KIND, RepeatedTask, numbered, unlike, unlike_rows
 from transforms.examination.task import ClusterTask
 from transforms.kraft.coverage import PlannedLog, planned_log
@@ -57,25 +58,25 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
     past = replace(past, all_differences=False)
     known = past_facts(past)
     given = replace(known.given, side=None)
-    records, planned = past.read(KRAFT_RECORDS), None
-    if given.has_zookeeper and past.read(ZK_ZNODES).isEmpty():
+    records, planned = [past.in_workers(KRAFT_RECORDS, {})], None
+    if given.has_zookeeper and past.rows(ZK_ZNODES, ["path"], most=1).is_empty():
         raise AuditError(f"{ZK_ZNODES.full_name} no longer has its rows")
     if known.kraft is not None:
         runs = _chain(past, known.kraft.side)
-        first = copies_of(spark_tables(past.warehouse), past.cluster, runs[-1])
+        first = copies_of(past.warehouse, past.cluster, runs[-1])
         given = replace(known.given, side=_from_the_start(known.kraft.side, first))
         planned = _planned(past, first)
         # A run reports only the damage that it has read itself; no run continues from a state above damage.
-        records = known.kraft.records.unionByName(records.where(F.col("problem").isNotNull()))
-    again = RepeatedTask(ClusterTask(given, past.run_id, planned), known.answers, shown)
+        records = [as_they_are(known.kraft.records), past.in_workers(KRAFT_RECORDS, {"problem": PRESENT})]
+    again = RepeatedTask(ClusterTask(given, past.run_id, planned), known.answers, past.state_runs, shown)
     source = Source(past.spark, past.in_workers, {past.cluster: past.walks})
     feeds = [
         source.clusters(),
         *source.trees(),
         *source.written([past.cluster] if given.reads_data_folder else []),
-        *of_logs(as_they_are(records)),
+        *(feed for rows in records for feed in of_logs(rows)),
         *(
-            past.read(table).mapInArrow(packed(kind), FEED)
+            past.in_workers(table, {}).then(packed(kind, with_runs=table.chained), FEED).rows
             for kind, table in [*numbered(), (CHANGES_KIND, ISR_HISTORY)]
         ),
         _sums(past).mapInArrow(packed(DAYS_KIND), FEED),
@@ -113,12 +114,8 @@ def _chain(past: PastRun, side: KraftSide) -> list[str]:
     while state is not None:
         runs.append(state.run_id)
         state = kept_by(past.warehouse, past.cluster, state.base_run)
-    mine = of_clusters([past.cluster]) & F.col("run_id").isin(runs)
-    there = {
-        row[0]
-        for row in spark_tables(past.warehouse).read(KRAFT_RECORDS).where(mine).select("run_id").distinct().collect()
-    }
-    gone = [run_id for run_id in runs if run_id not in there]
+    there = past.warehouse.counts(KRAFT_RECORDS, {CLUSTER: past.cluster, "run_id": runs})
+    gone = [run_id for run_id in runs if (past.cluster, run_id) not in there]
     if gone:
         raise AuditError(f"{_WHERE} no longer has the rows of run {gone[-1]}, which it needs")
     return runs

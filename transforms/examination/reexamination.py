@@ -16,6 +16,8 @@ from schemas.entities.entity import CHAIN_COLUMNS
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
+from transforms.chain.chain import newest_rows
+from transforms.clusters import CLUSTER
 from transforms.examination.answers import CHANGES_SINCE, FIRST, SECOND
 from transforms.examination.examine import examine
 from transforms.examination.made import ANSWERS, FAILURE, ROWS
@@ -29,7 +31,7 @@ TABLES: tuple[Table, ...] = (*(entity.table for entity in ENTITIES), ADMIN_OPERA
 # They compare the run with earlier ones, or are only about the part of the log that it has read itself.
 OF_TWO_RUNS = frozenset({"fallen", "earlier_epochs", "activity", "append_times", "in_no_snapshot"})
 _OF_TWO_RUNS_IN_ROWS = ("first_seen_run", "status")
-_OF_STORING = ("cluster", "run_id", *(each.name for each in CHAIN_COLUMNS))
+_OF_STORING = (CLUSTER, "run_id", *(each.name for each in CHAIN_COLUMNS))
 EVIDENCE = "evidence"
 # Rows that are stored follow the kinds of `transforms.units.UnitKind`: gold isr_history and isr_by_day, and TABLES.
 CHANGES_KIND, DAYS_KIND, FIRST_KIND = 98, 99, 100
@@ -38,13 +40,15 @@ UNLIKE = pl.Schema({"what": pl.String, "stored": pl.Int64, "again": pl.Int64, "r
 
 @dataclass(frozen=True)
 class RepeatedTask:
-    """A finished run's task, with its log from the beginning, and the `answers` that it has stored.
+    """A finished run's task, with its log from the beginning, and what it has stored: its `answers`, and the runs whose rows in chained
+    tables make up its state, the base's first.
 
     `shown` is how many differing rows of each table are listed, 1 at least.
     """
 
     task: ClusterTask
     answers: Mapping[str, Any]
+    state_runs: Sequence[str]
     shown: int
 
 
@@ -56,9 +60,9 @@ def numbered() -> list[tuple[int, Table]]:
 def unlike(again: RepeatedTask, feed: Feed, stored_rows: Callable[[int], Iterable[pa.RecordBatch]]) -> pl.DataFrame:
     """What is not as it was stored (UNLIKE): the table or answer, how often the row is stored and was found again, and the row.
 
-    `stored_rows` gives what is stored of a table by its number (`numbered`, and CHANGES_KIND and DAYS_KIND). The first ones of
-    each table are listed; `total` has their number. Where the run can't be examined again there is one row: its `what` is
-    EVIDENCE, its `row` the reason.
+    `stored_rows` gives what is stored of a table by its number (`numbered`, and CHANGES_KIND and DAYS_KIND); of a chained one that is
+    all rows of `state_runs`, with `run_id`. The first ones of each table are listed; `total` has their number. Where the run can't
+    be examined again there is one row: its `what` is EVIDENCE, its `row` the reason.
     """
     made: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     answers: Mapping[str, Mapping[str, Any]] = {}
@@ -75,7 +79,8 @@ def unlike(again: RepeatedTask, feed: Feed, stored_rows: Callable[[int], Iterabl
             return _shown(EVIDENCE, pl.Series([json.loads(piece.payload)["text"]]), pl.Series(dtype=pl.String), 1)
     parts = []
     for kind, table in numbered():
-        stored, found = _rows(table, stored_rows(kind)), _rows(table, made[table.full_name])
+        stored = _texts_of(table, _stored(table, stored_rows(kind), again.state_runs))
+        found = _texts_of(table, from_arrow(made[table.full_name], _compared(table)))
         parts.append(_shown(table.full_name, stored, found, again.shown))
     parts.append(_columns(changes.unlike().with_columns(what=pl.lit(ISR_HISTORY.full_name))))
     for look in (FIRST, SECOND):
@@ -97,9 +102,19 @@ def unlike_rows(table: Table, stored: pl.DataFrame, again: Sequence[Mapping[str,
     return _shown(table.full_name, texts[0], texts[1], shown)
 
 
-def _rows(table: Table, batches: Iterable[pa.RecordBatch]) -> pl.Series:
+def _stored(table: Table, batches: Iterable[pa.RecordBatch], state_runs: Sequence[str]) -> pl.DataFrame:
+    if not table.chained:
+        return from_arrow(batches, _compared(table))
+    of_runs = from_arrow(batches, columns_of(table.columns, CLUSTER))
+    return newest_rows(of_runs.lazy(), state_runs).select(_compared(table).names()).collect()
+
+
+def _compared(table: Table) -> pl.Schema:
+    return columns_of(table.columns, *_OF_STORING)
+
+
+def _texts_of(table: Table, rows: pl.DataFrame) -> pl.Series:
     """Rows as JSON texts: lists and numbers compare as what they are, and a text can be shown."""
-    rows = from_arrow(batches, columns_of(table.columns, *_OF_STORING))
     if table is DIVERGENCES:
         rows = rows.filter(pl.col("status") != "resolved").drop(_OF_TWO_RUNS_IN_ROWS)
     return rows.select(pl.struct(pl.all()).struct.json_encode().alias("row"))["row"]
