@@ -33,7 +33,7 @@ test-bare: setup
 	@.venv/bin/python tools/bare_machine.py tools/test_bare.sh
 
 test-live: setup
-	@unset PYTHONDONTWRITEBYTECODE; .venv/bin/python -m pytest -m live -n 2 --dist loadgroup --no-loadscope-reorder </dev/null
+	@unset PYTHONDONTWRITEBYTECODE; .venv/bin/python -m pytest -rs --no-fold-skipped -m live -n 2 --dist loadgroup --no-loadscope-reorder </dev/null
 
 lock: setup
 	@tools/lock.sh

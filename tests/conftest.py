@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,10 @@ def spark() -> Iterator[SparkSession]:
 def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
     return Warehouse(spark, str(tmp_path / "warehouse"))
 
+
+# After so many minutes no test of real servers begins any more: continuous integration ends whatever takes too long, and fails.
+LIVE_MINUTES = "LIVE_MINUTES"
+BEGUN = time.monotonic()
 
 AUDITS = "audits"
 QUICK = -1
@@ -102,6 +107,15 @@ def pytest_collection_finish() -> None:
     """Thousands of tests are no garbage: with them each look for some takes a third of a second, and each audit asks for one."""
     gc.collect()
     gc.freeze()
+
+
+# Before the fixtures of a test that will not run are made.
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A live test whose turn comes too late is skipped, and says so."""
+    minutes = os.environ.get(LIVE_MINUTES)
+    if minutes and item.get_closest_marker("live") and time.monotonic() - BEGUN > 60 * float(minutes):
+        pytest.skip(f"{minutes} minutes for tests of real servers are over ({LIVE_MINUTES})")
 
 
 def _place(group: str) -> int:

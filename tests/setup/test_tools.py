@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.conftest import AUDITS, LONGEST
+from tests.conftest import AUDITS, LIVE_MINUTES, LONGEST
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted([*ROOT.glob("requirements/*.lock"), *ROOT.glob("tests/cluster/*.lock")])
@@ -126,3 +126,15 @@ def test_on_a_bare_machine_nothing_leads_to_java_or_a_browser() -> None:
     command = [sys.executable, str(ROOT / "tools" / "bare_machine.py"), sys.executable, "-c", look]
     environment = os.environ | {"JAVA_HOME": "/usr/lib/jvm/java"}
     assert subprocess.run(command, env=environment, check=False).returncode == 7
+
+
+def test_a_test_of_real_servers_whose_turn_comes_too_late_is_skipped_by_name() -> None:
+    file = "tests/cluster/test_client_alone.py"
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-rs", "--no-fold-skipped", "-m", "live", file]
+    late = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {LIVE_MINUTES: "0"}, capture_output=True, text=True, check=True
+    )
+    first, *_ = (line for line in late.stdout.splitlines() if line.startswith("SKIPPED"))
+    assert file in first
+    assert first.endswith("0 minutes for tests of real servers are over (LIVE_MINUTES)")
+    assert " passed" not in late.stdout
