@@ -172,6 +172,18 @@ def test_damage_is_a_line_with_its_place(tmp_path: Path) -> None:
     assert rows[-1].split("!")[1].strip().startswith("CRC stored 0x")
 
 
+@pytest.mark.parametrize("given", [LOG, ""])
+def test_a_damaged_offset_of_the_first_batch_is_one_line(tmp_path: Path, given: str) -> None:
+    data = bytearray((log_folder(*STAGE) / LOG).read_bytes())
+    data[3] ^= 1
+    (tmp_path / LOG).write_bytes(data)
+    code, lines, complaint = dump(tmp_path / given)
+    found = [problem for line in lines if (problem := json.loads(line).get("problem"))]
+    assert (code, complaint) == (FINDINGS, "dump: 1 finding: lines with `problem`\n")
+    assert found == [f"baseOffset {1 << 32} is damaged: the batch stands where offset 0 belongs"]
+    assert json.loads(lines[-1])["offset"] == 503
+
+
 def test_terminal_controls_in_names_are_escaped(tmp_path: Path) -> None:
     from tests.kraft.encoder import batch, data_record  # noqa: PLC0415
 

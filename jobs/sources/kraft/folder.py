@@ -287,6 +287,15 @@ def whole_file(path: Path) -> Iterator[bytes]:
             yield file.read()
 
 
+def named_place(segment: Path, data: bytes) -> Continuation:
+    """Where a segment begins by its name, if its batches agree; it is named after its first offset (`LogFileUtils.logFile`).
+
+    A damaged offset of its first batch shows by that.
+    """
+    named = _SEGMENT.match(segment.name)
+    return Continuation(0, int(named[1])) if named is not None and begins_with(data, int(named[1])) else Continuation()
+
+
 def _contains_log(folder: Path) -> bool:
     return any(_SEGMENT.match(child.name) or _CHECKPOINT.match(child.name) for child in folder.iterdir())
 
@@ -314,10 +323,9 @@ def _segments(
             files, scans, previous = [], [], Continuation()
         try:
             with whole_file(path) as data:
-                if previous.next_offset is None and begins_with(data, base):
-                    # A segment is named after its first offset (`LogFileUtils.logFile`), so that a damaged one shows.
-                    previous = Continuation(0, base)
-                scan = scan_segment(data, previous, split_bytes)
+                scan = scan_segment(
+                    data, previous if previous.next_offset is not None else named_place(path, data), split_bytes
+                )
         except FileNotFoundError:
             notes.append(_gone(path))
             continue

@@ -30,6 +30,7 @@ from jobs.sources.kraft.folder import (
     KraftSourceError,
     ScannedCopy,
     SegmentFile,
+    named_place,
     read_copies,
     whole_file,
 )
@@ -118,7 +119,7 @@ def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
             origin = Origin(None, path.name, int(digits) if digits.isdecimal() else 0)
             return [ReadTask(str(path), 0, path.stat().st_size, origin, Continuation())]
         with whole_file(path) as data:
-            scan = scan_segment(data)
+            scan = scan_segment(data, named_place(path, data))
     except OSError as error:
         raise KraftSourceError(f"{path}: can't be read: {error.strerror}") from None
     segment = SegmentFile(path, scan.size, scan.next_offset, tuple(scan.ranges), str(path))
