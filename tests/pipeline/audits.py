@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import polars as pl
+from pyspark.sql import SparkSession
 
 from jobs.pipeline import run_all
 from jobs.run.run import Failure, open_run
 from jobs.settings import validated
-from jobs.sinks.chained import state_rows
 from jobs.sinks.delta import Warehouse
-from jobs.sinks.reader import Folder
-from schemas import bronze, gold, silver
+from jobs.sinks.reader import Folder, records
+from schemas import gold
 from schemas.report import Report
 from schemas.table import Table
 
@@ -32,7 +31,6 @@ class Audit:
 
     report: Report
     warehouse: Warehouse
-    held: dict[str, DataFrame] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -49,17 +47,15 @@ class Audit:
         return list(Folder(self.warehouse.root).rows(gold.RUNS, ["state_runs"], mine)["state_runs"][0])
 
     def rows(self, table: Table, where: str = "true") -> list[dict[str, Any]]:
-        """Rows of this run in a table, as plain dictionaries."""
-        return [row.asDict(recursive=True) for row in self.frame(table).where(where).collect()]
+        """Rows of this run in a table that meet a condition of SQL, as plain dictionaries."""
+        return list(records(self.frame(table).filter(pl.sql_expr(where)), table))
 
-    def frame(self, table: Table) -> DataFrame:
+    def frame(self, table: Table) -> pl.DataFrame:
         """Rows of this run in a table."""
-        rows = self.held.get(table.full_name)
-        if rows is None:
-            rows = self.warehouse.read(table)
+        tables, mine = Folder(self.warehouse.root), {"cluster": self.cluster}
         if table.chained:
-            return state_rows(rows, {self.cluster: self.chain})
-        return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
+            return tables.rows(table, where=mine, chain=self.chain)
+        return tables.rows(table, where={**mine, "run_id": self.run_id})
 
 
 def settings_content(folder: Path, warehouse: Path, *, data_folder: bool = False, **more: object) -> Content:
@@ -95,18 +91,14 @@ def audits(contents: list[Mapping[str, object]]) -> dict[str, Audit]:
     return found
 
 
-def audit_all(contents: list[Mapping[str, object]], *, hold: bool = False) -> dict[str, Audit | Failure]:
-    """Audit several clusters in one run; the Spark session of the tests is reused.
-
-    With `hold` the tables are read once for all questions to come, when somebody asks.
-    """
+def audit_all(contents: list[Mapping[str, object]]) -> dict[str, Audit | Failure]:
+    """Audit several clusters in one run; the Spark session of the tests is reused."""
     settings = [validated(dict(content), "test") for content in contents]
     found: dict[str, Audit | Failure] = {}
     with open_run(settings) as run:
-        held = _Held(run.warehouse) if hold else {}
         for name, outcome in run_all(run).items():
             if outcome.report is not None:
-                found[name] = Audit(outcome.report, run.warehouse, held)
+                found[name] = Audit(outcome.report, run.warehouse)
             elif outcome.failure is not None:
                 found[name] = outcome.failure
     # Java keeps a run's plans as long as Python has a name for them, if only in a cycle nobody reaches.
@@ -121,21 +113,6 @@ def executions(spark: SparkSession) -> int:
     store = spark._jsparkSession.sharedState().statusStore()
     return int(store.executionsList().last().executionId())
 
-
-class _Held(dict[str, DataFrame]):
-    """Tables in memory, each from the first question on."""
-
-    def __init__(self, warehouse: Warehouse) -> None:
-        super().__init__()
-        self.warehouse = warehouse
-
-    def get(self, name: str, default: Any = None) -> Any:
-        if name not in self:
-            self[name] = self.warehouse.read(_TABLES[name]).localCheckpoint()
-        return self[name]
-
-
-_TABLES = {table.full_name: table for table in (*bronze.TABLES, *silver.TABLES, *gold.TABLES)}
 
 # What the one run of all pipeline tests audits: a name, and what makes the cluster's files in a folder of its own.
 Preparation = Callable[[Path], Content]

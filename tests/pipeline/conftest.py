@@ -40,7 +40,7 @@ def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapp
     for name, prepare in PREPARED.items():
         content = prepare(tmp_path_factory.mktemp(name))
         contents.append({**content, "cluster": name, "warehouse": str(warehouse), "report": {"folder": str(warehouse)}})
-    return audit_all(contents, hold=True)
+    return audit_all(contents)
 
 
 @pytest.fixture(scope="session")

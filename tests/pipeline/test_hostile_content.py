@@ -113,7 +113,7 @@ def test_a_tree_of_hostile_content_is_audited_to_the_end(audited: Callable[[str]
     checks = {check.id: check.verdict for check in report.checks}
     # The load is over: what would stop one is told by what must be parsed.
     assert checks["CAP-09"] in ("fail", "warn")
-    stored = {row["path"] for row in found.frame(ZK_ZNODES).select("path").collect()}
+    stored = {row["path"] for row in found.rows(ZK_ZNODES)}
     assert planted().keys() <= stored
 
 
