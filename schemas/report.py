@@ -510,6 +510,8 @@ class RunPoint:
     not_compared: bool = False
     """True if the two sides were not compared: then the numbers of divergences are 0 and mean nothing. Also false for runs of
     releases that did not store it."""
+    lag_unknown: bool = False
+    """True if ZooKeeper may be behind, and nobody knows how far. Also false for runs of releases that did not store it."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
 from transforms.reconcile.judge.requested_gate import asked_of
+from transforms.report.compared import lag_is_unknown
 from transforms.report.comparison import NOTHING, Comparison, ReportRequest, comparison, shown
 from transforms.report.json import from_json, report_document, shortened
 from transforms.report.since import HISTORY
@@ -137,6 +138,7 @@ def _report(
         comparison.summary.total,
         comparison.summary.by_class,
         not comparison.compared,
+        lag_is_unknown(facts.phase, lag.records),
     )
     return Report(
         cluster=cluster.name,

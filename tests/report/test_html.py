@@ -257,6 +257,14 @@ def test_the_trend_holds_at_most_sixty_runs(number: int) -> None:
     assert widest.count('class="bar"') == 2 * sum(1 for index in shown if index in (1, 3))
 
 
+def test_the_figures_of_a_run_whose_lag_nobody_knew_say_so() -> None:
+    known, unknown, none = runs(3, [7, None, None])
+    html = render_html(replace(healthy(), history=[known, replace(unknown, lag_unknown=True), none]))
+    figures = html[html.index("The last 3 runs in figures") : html.index('id="counts"')]
+    rows = figures.split("<tr>")[2:]
+    assert [re.findall(r'<td class="num">([^<]*)</td>', row)[0] for row in rows] == ["-", "unknown", "7"]
+
+
 def test_points_of_the_trend_lie_inside_the_drawing() -> None:
     html = render_html(replace(healthy(), history=runs(60, [0, 123_456_789])))
     ys = [float(y) for y in re.findall(r'cy="([-.\d]+)"', html)]

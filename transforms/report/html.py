@@ -28,7 +28,7 @@ from transforms.report.banner import (
     state_text,
 )
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
-from transforms.report.compared import UNCOMPARED, lag_is_unknown, phase_of, was_compared
+from transforms.report.compared import UNCOMPARED, UNKNOWN_LAG, lag_is_unknown, phase_of, was_compared
 from transforms.report.expectations import expectation_views
 from transforms.report.follow_up import TablePlace, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
@@ -124,6 +124,7 @@ def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: fl
             closed_defects=[defect.jira for defect in defects if not defect.exposed and not defect.evidence],
             runs=len(history),
             trend=trend_table(history),
+            unknown_lag=UNKNOWN_LAG,
             lag_wide=lag_chart(history, _WIDE),
             lag_narrow=lag_chart(history, _NARROW),
             series=series,

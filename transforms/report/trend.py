@@ -8,6 +8,7 @@ from typing import Any
 
 from schemas.classes import ORDER
 from schemas.report import RunPoint
+from transforms.report.compared import lag_is_unknown
 
 MOST_RUNS = 20
 
@@ -16,13 +17,14 @@ MOST_RUNS = 20
 class TrendRow:
     """One run; `counts` stand in the order of the table's classes, None for a run that stored none.
 
-    A run that compared nothing has no numbers.
+    A run that compared nothing has no numbers. `lag` is None where there is none, and where nobody knows it (`lag_unknown`).
     """
 
     started: str
     run_id: str
     verdict: str
     lag: int | None
+    lag_unknown: bool
     divergences: int | None
     defects: int | None
     counts: list[int | None]
@@ -38,9 +40,12 @@ class TrendTable:
 
 def run_point(row: Mapping[str, Any]) -> RunPoint:
     """A point of a history of a row of gold `runs`."""
-    stored = {each.name: row[each.name] for each in fields(RunPoint) if each.name != "not_compared"}
+    stored = {
+        each.name: row[each.name] for each in fields(RunPoint) if each.name not in ("not_compared", "lag_unknown")
+    }
     found = {name: stored[name] or 0 for name in ("defects", "divergences")}
-    return RunPoint(**stored | found, not_compared=row["defects"] is None)
+    unknown = lag_is_unknown(row["phase"], row["lag_records"])
+    return RunPoint(**stored | found, not_compared=row["defects"] is None, lag_unknown=unknown)
 
 
 def trend_table(history: Sequence[RunPoint], most: int = MOST_RUNS) -> TrendTable:
@@ -60,6 +65,7 @@ def _row(point: RunPoint, classes: Sequence[str]) -> TrendRow:
         point.run_id,
         point.verdict,
         point.lag_records,
+        point.lag_unknown,
         None if point.not_compared else point.divergences,
         None if point.not_compared else point.defects,
         counts,
