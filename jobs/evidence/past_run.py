@@ -78,7 +78,8 @@ class PastRun:
 
         Raises as `rows`.
         """
-        version, runs = self._version(table), self._chain_of(table) if table.chained else (self.run_id,)
+        version = self._version(table)
+        runs = self._chain_of(table) if table.chained else (self.run_id,)
         mine = {"cluster": self.cluster, "run_id": [*runs], **where}
         tables = spark_tables(self.warehouse)
         if version is None:

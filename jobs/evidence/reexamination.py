@@ -58,10 +58,11 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
     past = replace(past, all_differences=False)
     known = past_facts(past)
     given = replace(known.given, side=None)
-    records, planned = [past.in_workers(KRAFT_RECORDS, {})], None
     if given.has_zookeeper and past.rows(ZK_ZNODES, ["path"], most=1).is_empty():
         raise AuditError(f"{ZK_ZNODES.full_name} no longer has its rows")
-    if known.kraft is not None:
+    if known.kraft is None:
+        records, planned = [past.in_workers(KRAFT_RECORDS, {})], None
+    else:
         runs = _chain(past, known.kraft.side)
         first = copies_of(past.warehouse, past.cluster, runs[-1])
         given = replace(known.given, side=_from_the_start(known.kraft.side, first))

@@ -323,9 +323,9 @@ def _segments(
             files, scans, previous = [], [], Continuation()
         try:
             with whole_file(path) as data:
-                scan = scan_segment(
-                    data, previous if previous.next_offset is not None else named_place(path, data), split_bytes
-                )
+                if previous.next_offset is None:
+                    previous = named_place(path, data)
+                scan = scan_segment(data, previous, split_bytes)
         except FileNotFoundError:
             notes.append(_gone(path))
             continue
