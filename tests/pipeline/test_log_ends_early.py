@@ -46,6 +46,7 @@ def test_nothing_is_promised_over_records_that_were_not_read(
     assert report.gates["rollback"].verdict == "unknown"
     assert "RB-02" in report.gates["rollback"].blocking
     assert (report.lag.records, report.lag.seconds) == (None, None)
+    assert report.history[-1].lag_unknown
     assert [(row["records"], row["seconds"]) for row in audit.rows(LAG)] == [(None, None)]
     [reaches] = [check.verdict for check in report.checks if check.id == "CAP-04"]
     # Of the older log it is not open anyway: a controller leads that the log does not know yet.

@@ -10,7 +10,6 @@ import pytest
 from jobs.run.cluster_pass import FEW_ROWS, FILE
 from jobs.run.examine import TABLES
 from jobs.sinks import delta
-from jobs.sinks.reader import Folder
 from schemas.examined import EXAMINED
 from schemas.gold import ISR_HISTORY
 from schemas.table import Table
@@ -47,18 +46,11 @@ def test_rows_go_the_ways_that_are_meant(ways: Ways) -> None:
     assert FILE not in kinds[NONE]
 
 
-def rows(audit: Audit, table: Table) -> list[dict[str, Any]]:
-    """Rows of a run, of a chained table its state's; without Spark, which takes a quarter of a second for each table."""
-    mine = {"cluster": audit.cluster} | ({} if table.chained else {"run_id": audit.run_id})
-    chain = audit.chain if table.chained else ()
-    return Folder(audit.warehouse.root).rows(table, where=mine, chain=chain).to_dicts()
-
-
 @pytest.mark.parametrize("run", range(len(STAGES)))
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.full_name)
 def test_each_table_has_the_same_rows(ways: Ways, run: int, table: Table) -> None:
     said = {
-        size: sorted(json.dumps(compared(audits, row), default=str, sort_keys=True) for row in rows(audits[run], table))
+        size: sorted(json.dumps(compared(audits, row), default=str, sort_keys=True) for row in audits[run].rows(table))
         for size, audits in ways.items()
     }
     assert said[SOME] == said[NONE]

@@ -19,7 +19,7 @@ from transforms.report.json import from_json, to_json
 from transforms.report.mail import render_mail
 from transforms.report.mail_policy import is_red
 from transforms.report.text import render_text
-from transforms.report.trend import trend_table
+from transforms.report.trend import run_point, trend_table
 
 WORD = Suppression("Ann", "the quota is set again on Monday", "2026-12-31")
 
@@ -127,6 +127,17 @@ def test_the_trend_has_a_column_a_class_newest_run_first() -> None:
     assert [row.run_id for row in trend_table([point(str(i), 0) for i in range(30)]).rows] == [
         str(i) for i in range(29, 9, -1)
     ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "lag", "unknown"),
+    [("dual_write", None, True), ("dual_write", 0, False), ("zookeeper", None, False), (None, None, False)],
+)
+def test_a_stored_run_of_dual_write_without_a_number_has_an_unknown_lag(
+    phase: str | None, lag: int | None, unknown: bool
+) -> None:
+    row = {**vars(point("a", 2)), "lag_records": lag, "phase": phase}
+    assert run_point(row).lag_unknown == unknown
 
 
 def test_the_page_has_the_trend_in_figures() -> None:
